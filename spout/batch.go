@@ -1,0 +1,117 @@
+package spout
+
+import "github.com/egretstream/egret/tuple"
+
+const (
+	maxBatchText = 256 << 10 // bytes of text after which a batch is full
+	maxBatch     = 1 << 16   // messages in one call of Next
+)
+
+// A Batch is the messages of one call of Next, kept until all of them are done
+// so that they can be replayed. It is part of the engine and not for users.
+//
+// Invariant: the cells of message i begin at segments[s].cell + (i -
+// segments[s].first) * len(segments[s].Kinds), where s is the segment it is in.
+type Batch struct {
+	Split    int    // index of the split in the task's share
+	Position string // where a reader goes on behind this batch
+	Open     int    // messages that are neither done nor dead; the engine's
+	Done     bool   // emitted and Open is 0; the engine's
+
+	cells    []tuple.Cell
+	segments []Segment
+	n        int
+	text     int
+}
+
+// A Segment is a run of a batch's messages of one stream with the same kinds.
+type Segment struct {
+	Stream int
+	Kinds  []tuple.Kind
+	first  int // message
+	cell   int
+}
+
+// Append puts a message behind the others.
+func (b *Batch) Append(stream int, r *tuple.Row) {
+	if b.n >= maxBatch {
+		tuple.Misuse("one call of Next has appended 65,536 messages: return when out.Full()")
+	}
+	k := len(b.segments) - 1
+	if k < 0 || b.segments[k].Stream != stream || !same(b.segments[k].Kinds, r.Kinds) {
+		b.begin(stream, r.Kinds)
+	}
+	for i := range r.Cells {
+		b.cells = append(b.cells, r.Cells[i])
+	}
+	b.n++
+	b.text += r.Text
+}
+
+func (b *Batch) begin(stream int, kinds []tuple.Kind) {
+	k := len(b.segments)
+	if k < cap(b.segments) {
+		b.segments = b.segments[:k+1]
+	} else {
+		b.segments = append(b.segments, Segment{})
+	}
+	s := &b.segments[k]
+	s.Stream, s.first, s.cell = stream, b.n, len(b.cells)
+	s.Kinds = append(s.Kinds[:0], kinds...)
+}
+
+// Len returns the number of messages, Text the bytes of text in them.
+func (b *Batch) Len() int  { return b.n }
+func (b *Batch) Text() int { return b.text }
+
+// Size returns about how many bytes b keeps alive.
+func (b *Batch) Size() int { return b.text + 16*len(b.cells) }
+
+// Message returns the segment and the cells of message i.
+func (b *Batch) Message(i int) (*Segment, []tuple.Cell) {
+	k := len(b.segments) - 1
+	for b.segments[k].first > i {
+		k--
+	}
+	s := &b.segments[k]
+	w := len(s.Kinds)
+	o := s.cell + (i-s.first)*w
+	return s, b.cells[o : o+w : o+w]
+}
+
+// Run returns the segment that message i is in, the cells from i to the end of
+// the segment, and the index of the first message behind it.
+func (b *Batch) Run(i int) (s *Segment, cells []tuple.Cell, end int) {
+	k := 0
+	for k+1 < len(b.segments) && b.segments[k+1].first <= i {
+		k++
+	}
+	s, end = &b.segments[k], b.n
+	last := len(b.cells)
+	if k+1 < len(b.segments) {
+		end, last = b.segments[k+1].first, b.segments[k+1].cell
+	}
+	return s, b.cells[s.cell+(i-s.first)*len(s.Kinds) : last], end
+}
+
+// Reset empties b for its next use.
+func (b *Batch) Reset() {
+	if b.text > maxBatchText/2 {
+		clear(b.cells)
+	}
+	b.cells, b.segments = b.cells[:0], b.segments[:0]
+	b.n, b.text, b.Open, b.Done = 0, 0, 0, false
+	b.Position = ""
+}
+
+func same(a, b []tuple.Kind) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,137 @@
+package topology
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/tuple"
+)
+
+// A Grouping says which tasks of a component get a tuple.
+type Grouping uint8
+
+const (
+	Shuffle        Grouping = iota // any one task, of those with room
+	LocalOrShuffle                 // a task of the same node if there is one
+	Fields                         // the owner of the key's group
+	Global                         // the first task
+	All                            // every task
+)
+
+var groupingNames = [...]string{"shuffle", "local-or-shuffle", "fields", "global", "all"}
+
+func (g Grouping) String() string { return groupingNames[g] }
+
+// A Guarantee says what happens to a message that fails or is lost.
+type Guarantee uint8
+
+const (
+	AtLeastOnce Guarantee = iota // tracked and replayed
+	AtMostOnce                   // not tracked
+)
+
+// String returns the name that the flag --guarantee takes.
+func (g Guarantee) String() string {
+	if g == AtMostOnce {
+		return "at-most-once"
+	}
+	return "at-least-once"
+}
+
+// A Plan is a topology made ready to run: every name is a number. It is read by
+// all tasks at the same time and never changed.
+type Plan struct {
+	Topology   string
+	Guarantee  Guarantee
+	Epoch      uint32
+	Components []Node // in topological order, spouts first where the order is free
+	Tasks      []Task // by TaskID
+}
+
+// A Task is one instance of a component.
+type Task struct {
+	Component int // in Plan.Components
+	Index     int // among the tasks of its component
+}
+
+// A Node is one component of a plan.
+type Node struct {
+	Name     string
+	Source   spout.Source // of a spout, else nil
+	Bolt     bolt.Factory // of a bolt, else nil
+	Parallel int
+	First    tuple.TaskID  // its tasks are First to First+Parallel-1
+	Every    time.Duration // the interval of Tick; 0 for none
+	Streams  []*tuple.Schema
+	Inputs   []Input
+	Outputs  []Route // ordered by stream
+}
+
+// An Input is one subscription, seen by the component that has it.
+type Input struct {
+	From   int // component
+	Stream *tuple.Schema
+}
+
+// A Route is the same subscription, seen by the component that emits.
+type Route struct {
+	Stream   int // in Node.Streams
+	To       int // component
+	Input    int // in the Inputs of To
+	Grouping Grouping
+	Fields   []int // positions of the key, for Fields
+}
+
+// TaskName returns the name of a task for people: "count/2".
+func (p *Plan) TaskName(id tuple.TaskID) string {
+	if int(id) >= len(p.Tasks) {
+		return "task " + strconv.Itoa(int(id))
+	}
+	t := p.Tasks[id]
+	return p.Components[t.Component].Name + "/" + strconv.Itoa(t.Index)
+}
+
+// Node returns the component of a task.
+func (p *Plan) Node(id tuple.TaskID) *Node { return &p.Components[p.Tasks[id].Component] }
+
+// Senders returns the tasks that send to component c, in order.
+func (p *Plan) Senders(c int) []tuple.TaskID {
+	var ids []tuple.TaskID
+	for i := range p.Components {
+		n := &p.Components[i]
+		for _, r := range n.Outputs {
+			if r.To == c {
+				for k := range n.Parallel {
+					ids = append(ids, n.First+tuple.TaskID(k))
+				}
+				break
+			}
+		}
+	}
+	return ids
+}
+
+// Origins returns the components whose messages can reach component c: the ones
+// its reports go to.
+func (p *Plan) Origins(c int) []int {
+	seen := make([]bool, len(p.Components))
+	var walk func(int)
+	walk = func(c int) {
+		for _, in := range p.Components[c].Inputs {
+			if !seen[in.From] {
+				seen[in.From] = true
+				walk(in.From)
+			}
+		}
+	}
+	walk(c)
+	var from []int
+	for i, yes := range seen {
+		if yes {
+			from = append(from, i)
+		}
+	}
+	return from
+}

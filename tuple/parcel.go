@@ -1,0 +1,235 @@
+package tuple
+
+import (
+	"fmt"
+	"time"
+)
+
+// MaxParcel is the most tuples a parcel can hold.
+const MaxParcel = 1024
+
+// A Schema is what one stream of one component looks like.
+type Schema struct {
+	Component, Stream string
+	Fields            []string
+}
+
+// Index returns the position of a field, or -1.
+func (s *Schema) Index(field string) int {
+	for i := range s.Fields {
+		if s.Fields[i] == field {
+			return i
+		}
+	}
+	return -1
+}
+
+// A Slot is one tree's part in a parcel, which is one edge of the tree.
+type Slot struct {
+	Tree  TreeID
+	Edge  EdgeID
+	Count uint32 // tuples of the parcel that belong to the tree
+}
+
+// A Ref says which message of which tree a tuple came of.
+type Ref struct {
+	Slot  uint16 // in the parcel's Slots
+	Index uint16 // of the message in its tree
+}
+
+// A Parcel is the tuples that one task sends another in one go. All are of one
+// stream and have the same kinds of values, which stand once in the header.
+//
+// Owner: the sender until it is sent, then the receiver until it is given back
+// empty. The cells are used again; the text they point at never is.
+type Parcel struct {
+	From, To TaskID
+	FromLife Incarnation
+	ToLife   Incarnation // the parcel is for this life of the receiver and no other
+	Input    int         // which of the receiver's inputs
+	Schema   *Schema
+	Opened   time.Duration // when the first tuple was put in, by the sender's host
+	Kinds    []Kind        // one per field
+	Cells    []Cell        // len(Kinds) per tuple
+	Slots    []Slot        // tracked parcels only
+	Refs     []Ref         // one per tuple; tracked parcels only
+	n        int
+	text     int    // bytes of text that the cells point at
+	gen      uint32 // counts the uses, so that an old Tuple is found out
+}
+
+// Len returns the number of tuples in p.
+func (p *Parcel) Len() int { return p.n }
+
+// Text returns the bytes of text in p's tuples.
+func (p *Parcel) Text() int { return p.text }
+
+// Tuple returns the i-th tuple of p, good until p is reset.
+func (p *Parcel) Tuple(i int) Tuple { return Tuple{p: p, row: int32(i), gen: p.gen} }
+
+// Reset empties p for its next use and ends the life of every Tuple on it. A
+// parcel that points at much text lets go of it now.
+func (p *Parcel) Reset() {
+	if p.text > 64<<10 {
+		clear(p.Cells[:cap(p.Cells)])
+	}
+	p.gen++
+	p.n, p.text = 0, 0
+	p.Kinds, p.Cells = p.Kinds[:0], p.Cells[:0]
+	p.Slots, p.Refs = p.Slots[:0], p.Refs[:0]
+}
+
+// Fits reports whether a row of these kinds may join the tuples of p.
+func (p *Parcel) Fits(kinds []Kind) bool {
+	if len(kinds) != len(p.Kinds) {
+		return false
+	}
+	for i := range kinds {
+		if kinds[i] != p.Kinds[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Begin sets the kinds of an empty parcel and makes room for size tuples.
+func (p *Parcel) Begin(kinds []Kind, size int) {
+	p.Kinds = append(p.Kinds[:0], kinds...)
+	if n := size * len(kinds); cap(p.Cells) < n {
+		p.Cells = make([]Cell, 0, n)
+	}
+}
+
+// Append puts a row behind p's tuples, without Ref. The row must fit, and there
+// must be room for it: at most the size given to Begin.
+func (p *Parcel) Append(cells []Cell, text int) {
+	o := len(p.Cells)
+	p.Cells = p.Cells[:o+len(cells)]
+	d := p.Cells[o:]
+	for i := range d { // not copy: its call costs more than a few cells
+		d[i] = cells[i]
+	}
+	p.n++
+	p.text += text
+}
+
+// A Tuple is one row on a stream: a cheap view on its parcel, valid until
+// Execute returns. Strings read from it are ordinary strings and stay valid;
+// but they share memory with their parcel, so what is kept for long is cloned.
+//
+// Reading a field that the stream does not have, or one of another kind,
+// rejects the tuple: Execute stops there, and the message is dead.
+type Tuple struct {
+	p   *Parcel
+	row int32
+	gen uint32
+}
+
+// Len returns the number of fields.
+func (t Tuple) Len() int { return len(t.parcel().Kinds) }
+
+// Fields returns the names of the fields, which must not be changed.
+func (t Tuple) Fields() []string { return t.parcel().Schema.Fields }
+
+// Component returns the name of the component that emitted t.
+func (t Tuple) Component() string { return t.parcel().Schema.Component }
+
+// Stream returns the name of the stream that t came on.
+func (t Tuple) Stream() string { return t.parcel().Schema.Stream }
+
+// At returns the value at position i, counted from 0.
+func (t Tuple) At(i int) Value {
+	p := t.parcel()
+	if uint(i) >= uint(len(p.Kinds)) {
+		panic(misuse{fmt.Sprintf("stream %s.%s has no position %d (it has %d fields)", p.Schema.Component, p.Schema.Stream, i, len(p.Kinds))})
+	}
+	return Value{p.Cells[int(t.row)*len(p.Kinds)+i], p.Kinds[i]}
+}
+
+// Value returns the value of a field, of whatever kind.
+func (t Tuple) Value(field string) Value {
+	p := t.parcel()
+	i := p.Schema.Index(field)
+	if i < 0 {
+		t.noField(field)
+	}
+	return Value{p.Cells[int(t.row)*len(p.Kinds)+i], p.Kinds[i]}
+}
+
+// String returns the text of a field of kind string. The methods below do the
+// same for the other kinds.
+func (t Tuple) String(field string) string { return t.cell(field, KindString).text() }
+
+func (t Tuple) Int64(field string) int64   { return int64(t.cell(field, KindInt64).num) }
+func (t Tuple) Uint64(field string) uint64 { return t.cell(field, KindUint64).num }
+func (t Tuple) Bool(field string) bool     { return t.cell(field, KindBool).num != 0 }
+func (t Tuple) Float64(field string) float64 {
+	return Value{t.cell(field, KindFloat64), KindFloat64}.Float64()
+}
+
+// Bytes returns shared bytes, which must not be written.
+func (t Tuple) Bytes(field string) []byte { return t.cell(field, KindBytes).bytes() }
+
+// Time returns a time in UTC.
+func (t Tuple) Time(field string) time.Time { return Value{t.cell(field, KindTime), KindTime}.Time() }
+
+func (t Tuple) Duration(field string) time.Duration {
+	return time.Duration(t.cell(field, KindDuration).num)
+}
+
+func (t Tuple) parcel() *Parcel {
+	if t.p == nil || t.p.gen != t.gen {
+		panic(misuse{"tuple used after Execute has returned: copy what you keep"})
+	}
+	return t.p
+}
+
+func (t Tuple) cell(field string, k Kind) Cell {
+	p := t.parcel()
+	i := p.Schema.Index(field)
+	if i < 0 {
+		t.noField(field)
+	}
+	if p.Kinds[i] != k {
+		t.wrongKind(i, k)
+	}
+	return p.Cells[int(t.row)*len(p.Kinds)+i]
+}
+
+func (t Tuple) noField(field string) {
+	s := t.p.Schema
+	panic(misuse{fmt.Sprintf("stream %s.%s has no field %q (it has %s)", s.Component, s.Stream, field, quoted(s.Fields))})
+}
+
+func (t Tuple) wrongKind(i int, k Kind) {
+	s := t.p.Schema
+	panic(misuse{fmt.Sprintf("field %q of stream %s.%s is %v, not %v", s.Fields[i], s.Component, s.Stream, t.p.Kinds[i], k)})
+}
+
+// AppendValues appends the values of t to dst.
+func (t Tuple) AppendValues(dst []Value) []Value {
+	for i := range t.Len() {
+		dst = append(dst, t.At(i))
+	}
+	return dst
+}
+
+// Cells returns the cells of the i-th tuple, shared with the parcel.
+func (p *Parcel) Row(i int) []Cell {
+	n := len(p.Kinds)
+	return p.Cells[i*n : i*n+n : i*n+n]
+}
+
+func quoted(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	s := ""
+	for i, n := range names {
+		if i > 0 {
+			s += ", "
+		}
+		s += fmt.Sprintf("%q", n)
+	}
+	return s
+}
