@@ -60,13 +60,22 @@ type Context interface {
 	// mailbox is lost.
 	Stop(ref Ref)
 	// Block runs fn, which may wait, where it does not hold up this actor, and
-	// sends the actor what fn returns. The host waits for fn before it ends.
+	// sends the actor what fn returns, or a Panicked. The host waits for fn before
+	// it ends.
 	Block(fn func() any)
 }
 
-// Terminated says that a watched actor has ended.
+// Terminated says that a watched actor has ended: none of its code runs any
+// more. It comes behind everything that the actor has sent to the watcher.
 type Terminated struct {
 	Ref Ref
 	// Err is why it ended if it was by a panic in its own code, else nil.
 	Err error
+}
+
+// Panicked is what an actor gets instead of a result when a function that it gave
+// to Block panics.
+type Panicked struct {
+	Value any
+	Stack []byte
 }

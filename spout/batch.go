@@ -13,7 +13,8 @@ const (
 // Invariant: the cells of message i begin at segments[s].cell + (i -
 // segments[s].first) * len(segments[s].Kinds), where s is the segment it is in.
 type Batch struct {
-	Split    int    // index of the split in the task's share
+	Number   uint64 // counts the batches of a task; the engine's
+	Split    int    // index of the split in the task's share; the engine's
 	Position string // where a reader goes on behind this batch
 	Open     int    // messages that are neither done nor dead; the engine's
 	Done     bool   // emitted and Open is 0; the engine's

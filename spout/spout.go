@@ -120,3 +120,11 @@ func (o *Out) Len() int { return o.batch.n }
 
 // Collect points o at a batch to append to, until it holds max messages.
 func (o *Out) Collect(b *Batch, max int) { o.batch, o.max = b, max }
+
+// Limit sets at how many messages o is full and returns the number before. It is
+// for a source that hands its Out to the reader of another one, a few messages at
+// a time; it sets the old number again before it returns.
+func (o *Out) Limit(messages int) (before int) {
+	before, o.max = o.max, messages
+	return before
+}

@@ -20,11 +20,18 @@ type anyCodec struct {
 
 // RegisterCodec makes values of type T fit for [Any]. The name says on the wire
 // which codec wrote a value and must be the same in every version of a program.
-// decode must copy what it keeps of its argument. RegisterCodec is called before
-// any topology runs, usually from an init function; it panics if the name or the
-// type is taken.
+// decode must copy what it keeps of its argument, which may be any bytes: what it
+// cannot read is an error. The bytes are also the value's key when a stream is
+// grouped by it, so equal values must have equal bytes. Both functions are called
+// by many tasks at the same time.
+//
+// RegisterCodec is called before any topology runs, usually from an init
+// function; it panics if the name or the type is taken, or if T is an interface.
 func RegisterCodec[T any](name string, appendTo func(dst []byte, v T) ([]byte, error), decode func(b []byte) (T, error)) {
 	t := reflect.TypeFor[T]()
+	if t.Kind() == reflect.Interface {
+		panic(fmt.Sprintf("tuple: %v is an interface: register a codec for each type that implements it", t))
+	}
 	if codecs.byType[t] != nil || codecs.byName[name] != nil {
 		panic(fmt.Sprintf("tuple: a codec for %v or with the name %q is registered already", t, name))
 	}

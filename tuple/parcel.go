@@ -2,6 +2,8 @@ package tuple
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -68,9 +70,10 @@ func (p *Parcel) Text() int { return p.text }
 func (p *Parcel) Tuple(i int) Tuple { return Tuple{p: p, row: int32(i), gen: p.gen} }
 
 // Reset empties p for its next use and ends the life of every Tuple on it. A
-// parcel that points at much text lets go of it now.
+// parcel that points at much text lets go of it now; so does one with values of
+// kind any, whose size nobody knows.
 func (p *Parcel) Reset() {
-	if p.text > 64<<10 {
+	if p.text > 64<<10 || slices.Contains(p.Kinds, KindAny) {
 		clear(p.Cells[:cap(p.Cells)])
 	}
 	p.gen++
@@ -214,7 +217,7 @@ func (t Tuple) AppendValues(dst []Value) []Value {
 	return dst
 }
 
-// Cells returns the cells of the i-th tuple, shared with the parcel.
+// Row returns the cells of the i-th tuple, shared with the parcel.
 func (p *Parcel) Row(i int) []Cell {
 	n := len(p.Kinds)
 	return p.Cells[i*n : i*n+n : i*n+n]
@@ -232,4 +235,56 @@ func quoted(names []string) string {
 		s += fmt.Sprintf("%q", n)
 	}
 	return s
+}
+
+// AppendRun puts rows rows behind p's tuples, whose cells lie one after another.
+// They must fit and there must be room for them, as for Append.
+func (p *Parcel) AppendRun(cells []Cell, rows int) {
+	o := len(p.Cells)
+	p.Cells = p.Cells[:o+len(cells)]
+	d := p.Cells[o:]
+	for i := range d {
+		d[i] = cells[i]
+	}
+	p.n += rows
+	p.text += TextOf(cells, p.Kinds)
+}
+
+// AppendRefs says of the last rows tuples, which have no Ref yet, that they come
+// of messages of one slot with consecutive indices.
+func (p *Parcel) AppendRefs(slot, index uint16, rows int) {
+	for range rows {
+		p.Refs = append(p.Refs, Ref{slot, index})
+		index++
+	}
+}
+
+// TextOf returns the bytes of text that the cells of any number of rows of these
+// kinds point at.
+func TextOf(cells []Cell, kinds []Kind) int {
+	n := 0
+	for c, k := range kinds {
+		if k != KindString && k != KindBytes {
+			continue
+		}
+		for i := c; i < len(cells); i += len(kinds) {
+			n += int(cells[i].num)
+		}
+	}
+	return n
+}
+
+// CloneRow returns the values of one row with text of their own.
+func CloneRow(cells []Cell, kinds []Kind) []Value {
+	vs := make([]Value, len(cells))
+	for i, c := range cells {
+		switch kinds[i] {
+		case KindString:
+			c = textCell(strings.Clone(c.text()))
+		case KindBytes:
+			c = bytesCell(append([]byte(nil), c.bytes()...))
+		}
+		vs[i] = Value{c, kinds[i]}
+	}
+	return vs
 }

@@ -17,7 +17,7 @@ func (r *Row) Set(s *Schema, values []any) {
 	if n != len(s.Fields) {
 		wrongArity(s, n)
 	}
-	if cap(r.Cells) < n {
+	if cap(r.Cells) < n || cap(r.Kinds) < n {
 		r.Cells, r.Kinds = make([]Cell, n), make([]Kind, n)
 	}
 	r.Cells, r.Kinds = r.Cells[:n], r.Kinds[:n]

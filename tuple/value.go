@@ -58,8 +58,16 @@ func bytesCell(b []byte) Cell {
 	return Cell{ptr: unsafe.Pointer(unsafe.SliceData(b)), num: uint64(len(b))}
 }
 
-func (c Cell) text() string  { return unsafe.String((*byte)(c.ptr), int(c.num)) }
-func (c Cell) bytes() []byte { return unsafe.Slice((*byte)(c.ptr), int(c.num)) }
+func (c Cell) text() string { return unsafe.String((*byte)(c.ptr), int(c.num)) }
+
+// bytes returns what c holds. No bytes are never nil, whether they were emitted
+// here or came over the wire, where the two cannot be told apart.
+func (c Cell) bytes() []byte {
+	if c.num == 0 {
+		return []byte{}
+	}
+	return unsafe.Slice((*byte)(c.ptr), int(c.num))
+}
 
 // size is what c keeps alive beyond its own 16 bytes, as far as is known.
 func (c Cell) size(k Kind) int {

@@ -1,0 +1,167 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	protoactor "github.com/asynkron/protoactor-go/actor"
+
+	"github.com/egretstream/egret/actor"
+)
+
+// A runner is protoactor's actor and Egret's context: it calls the behaviour.
+//
+// Owner: the goroutine in the actor's mailbox.
+type runner struct {
+	*address
+	behavior actor.Behavior
+	context  protoactor.Context // the same for the life of the actor
+	rand     *rand.Rand
+	timers   map[*timer]struct{} // those whose message was not received yet
+	over     bool                // Stopped has begun
+}
+
+// A timer is also the message by which it says that it has fired.
+type timer struct {
+	*time.Timer
+	msg any
+}
+
+// newRunner takes the seed of the actor's generator from that of its parent, so
+// that it does not depend on what other actors do at the same time.
+func newRunner(a *address, b actor.Behavior, from *rand.Rand) *runner {
+	r := &runner{
+		address:  a,
+		behavior: b,
+		rand:     rand.New(rand.NewPCG(from.Uint64(), from.Uint64())),
+		timers:   map[*timer]struct{}{},
+	}
+	a.box.runner = r
+	return r
+}
+
+func (r *runner) props() *protoactor.Props {
+	return protoactor.PropsFromProducer(
+		func() protoactor.Actor { return r },
+		protoactor.WithMailbox(func() protoactor.Mailbox { return &r.box }),
+	)
+}
+
+// Receive is called by protoactor.
+func (r *runner) Receive(c protoactor.Context) {
+	switch msg := c.Message().(type) {
+	case *protoactor.Started:
+		r.context = c
+		r.behavior.Start(behaviorContext{r})
+	case *protoactor.Stopped:
+		r.stopped()
+	case *protoactor.Stopping, *protoactor.Terminated:
+		// of interest to protoactor alone
+	case *timer:
+		delete(r.timers, msg)
+		r.behavior.Receive(behaviorContext{r}, msg.msg)
+	default:
+		r.behavior.Receive(behaviorContext{r}, msg)
+	}
+}
+
+func (r *runner) turn() bool { return r.behavior.Turn(behaviorContext{r}) }
+
+// fail ends the actor after a panic in its code; nil stands for runtime.Goexit.
+func (r *runner) fail(reason any) {
+	r.err = panicError(reason)
+	r.stop()
+}
+
+func panicError(reason any) error {
+	switch v := reason.(type) {
+	case nil:
+		return errors.New("runtime.Goexit was called")
+	case error:
+		return fmt.Errorf("panic: %w\n\n%s", v, debug.Stack())
+	default:
+		return fmt.Errorf("panic: %v\n\n%s", v, debug.Stack())
+	}
+}
+
+// stopped is the actor's last call. Its children have ended.
+func (r *runner) stopped() {
+	r.over = true
+	if r.err == nil && !r.dead() {
+		r.callStopped()
+	}
+	for t := range r.timers {
+		if t.Stop() {
+			r.host.running.Done()
+		}
+	}
+	r.host.forget(r.address)
+	r.end()
+}
+
+// callStopped keeps a panic from protoactor, which would leave the actor stopping
+// for ever.
+func (r *runner) callStopped() {
+	returned := false
+	defer func() {
+		if !returned {
+			r.err = panicError(recover())
+		}
+	}()
+	r.behavior.Stopped(behaviorContext{r})
+	returned = true
+}
+
+// behaviorContext is an actor.Context. It is a type of its own, as big as a
+// pointer, because protoactor and Egret both want methods with the same names.
+type behaviorContext struct{ r *runner }
+
+func (c behaviorContext) Self() actor.Ref            { return c.r.address }
+func (c behaviorContext) Now() time.Duration         { return c.r.host.Now() }
+func (c behaviorContext) Rand() *rand.Rand           { return c.r.rand }
+func (c behaviorContext) Watch(ref actor.Ref)        { addressOf(ref).watch(c.r.address) }
+func (c behaviorContext) Stop(ref actor.Ref)         { addressOf(ref).stop() }
+func (c behaviorContext) Send(to actor.Ref, msg any) { addressOf(to).send(msg) }
+
+func (c behaviorContext) After(d time.Duration, msg any) {
+	r := c.r
+	if r.over {
+		return
+	}
+	t := &timer{msg: msg}
+	r.timers[t] = struct{}{}
+	r.host.running.Add(1)
+	t.Timer = time.AfterFunc(d, func() {
+		defer r.host.running.Done()
+		r.send(t)
+	})
+}
+
+func (c behaviorContext) Spawn(name string, b actor.Behavior) actor.Ref {
+	r := c.r
+	a := newAddress(r.host, r.address, name)
+	if r.over {
+		a.end() // nobody would stop it
+		return a
+	}
+	r.host.running.Add(1)
+	r.context.SpawnPrefix(newRunner(a, b, r.rand).props(), name)
+	return a
+}
+
+func (c behaviorContext) Block(fn func() any) {
+	r := c.r
+	r.host.running.Go(func() {
+		result := any(actor.Panicked{Value: "runtime.Goexit was called"})
+		defer func() {
+			if v := recover(); v != nil {
+				result = actor.Panicked{Value: v, Stack: debug.Stack()}
+			}
+			r.send(result)
+		}()
+		result = fn()
+	})
+}

@@ -1,0 +1,159 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/egretstream/egret/topology"
+)
+
+// warmUp is how long a run goes on before the timed phase begins.
+const warmUp = 500 * time.Millisecond
+
+// Measure runs the topology of s and returns what the timed phase of the given
+// duration has shown. It returns when the topology has stopped.
+func Measure(ctx context.Context, run Runner, s Setup, d time.Duration) (Result, error) {
+	if err := s.check(); err != nil {
+		return Result{}, err
+	}
+	s.passes = 0
+	p := newProbe()
+	t := s.define(p)
+	r, err := timed(ctx, d, p, func(ctx context.Context) Running { return run(ctx, t, s.Guarantee) })
+	if err != nil {
+		return Result{}, fmt.Errorf("topology %s: %w", t.Name(), err)
+	}
+	r.Topology, r.Guarantee = s.Topology, s.Guarantee.String()
+	r.Spouts, r.Bolts, r.Rate = s.Spouts, s.Bolts, s.Rate
+	r.Latency, r.Due = p.latencies()
+	if s.Guarantee == topology.AtMostOnce {
+		r.AckLatency = nil
+	}
+	return r, nil
+}
+
+// Digest counts the words of a fixed amount of lines with the word count of s
+// and returns the digest of the counts.
+func Digest(ctx context.Context, run Runner, s Setup) (string, error) {
+	s.Topology, s.Rate, s.Latency, s.passes = "wordcount", 0, false, digestPasses
+	if err := s.check(); err != nil {
+		return "", err
+	}
+	p := newProbe()
+	t := s.define(p)
+	if _, err := run(ctx, t, s.Guarantee).Wait(); err != nil {
+		return "", fmt.Errorf("topology %s: %w", t.Name(), err)
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err // the counts are not whole
+	}
+	return p.digest(), nil
+}
+
+// measurePlain is Measure and, if wanted, Digest for a baseline.
+func measurePlain(ctx context.Context, name string, d time.Duration, withDigest bool) (Result, error) {
+	var sum string
+	if withDigest {
+		p := newPlain(digestPasses)
+		if _, err := p.start(ctx, name).Wait(); err != nil {
+			return Result{}, err
+		}
+		if err := ctx.Err(); err != nil {
+			return Result{}, err
+		}
+		sum = p.digest()
+	}
+	p := newPlain(0)
+	r, err := timed(ctx, d, newProbe(), func(ctx context.Context) Running { return p.start(ctx, name) })
+	if err != nil {
+		return Result{}, fmt.Errorf("baseline %s: %w", name, err)
+	}
+	r.Topology, r.Spouts, r.Bolts, r.Digest = name, plainTasks, plainTasks, sum
+	return r, nil
+}
+
+// timed starts something, lets it warm up, watches it for d and stops it. The
+// probe hears when the timed phase begins and ends.
+func timed(ctx context.Context, d time.Duration, p *probe, start func(context.Context) Running) (Result, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	run := start(ctx)
+	ended := make(chan error, 1)
+	go func() { // owner: timed, which reads ended before it returns
+		_, err := run.Wait()
+		ended <- err
+	}()
+	pause := func(d time.Duration) error {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return nil
+		case err := <-ended:
+			return endedEarly(ctx, err)
+		}
+	}
+
+	if err := pause(warmUp); err != nil {
+		return Result{}, err
+	}
+	p.begin()
+	before := snap(run)
+	if err := pause(d); err != nil {
+		return Result{}, err
+	}
+	after := snap(run)
+	p.finish()
+	stop()
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+		return Result{}, err
+	}
+	return before.until(after), nil
+}
+
+func endedEarly(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return err
+	default:
+		return errors.New("it ended before the timed phase was over")
+	}
+}
+
+// A snapshot is what a run and its process have used up to a moment.
+type snapshot struct {
+	at     time.Time
+	cpu    time.Duration
+	mem    runtime.MemStats
+	counts Counts
+}
+
+func snap(run Running) *snapshot {
+	var s snapshot
+	runtime.ReadMemStats(&s.mem) // stops the world for a moment
+	s.counts, s.cpu, s.at = run.Stats(), cpuTime(), time.Now()
+	return &s
+}
+
+func (s *snapshot) until(e *snapshot) Result {
+	r := Result{
+		Seconds:    e.at.Sub(s.at).Seconds(),
+		Failed:     e.counts.Failed,
+		AckLatency: latency(e.counts.AckLatency),
+	}
+	r.MessagesPerS = float64(e.counts.Emitted-s.counts.Emitted) / r.Seconds
+	r.TuplesPerS = float64(e.counts.Executed-s.counts.Executed) / r.Seconds
+	r.WordsPerS = float64(e.counts.ExecutedBy["count"]-s.counts.ExecutedBy["count"]) / r.Seconds
+	r.AckedPerS = float64(e.counts.Acked-s.counts.Acked) / r.Seconds
+	r.Cores = (e.cpu - s.cpu).Seconds() / r.Seconds
+	if n := float64(e.counts.Executed - s.counts.Executed); n > 0 {
+		r.AllocsPerTuple = float64(e.mem.Mallocs-s.mem.Mallocs) / n
+		r.BytesPerTuple = float64(e.mem.TotalAlloc-s.mem.TotalAlloc) / n
+	}
+	return r
+}

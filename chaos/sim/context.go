@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/egretstream/egret/actor"
+)
+
+// A context is a proc as its own code sees it.
+type context proc
+
+// in returns the proc if its code is running, and panics if a context was kept
+// for later. It says no if the actor was killed during the call: a dead actor
+// does nothing to the world.
+func (c *context) in() (p *proc, ok bool) {
+	p = (*proc)(c)
+	if p.world.running != p || p.world.blocking {
+		panic(fmt.Sprintf("sim: the context of %s is used outside the call that it was given to", p.label))
+	}
+	return p, p.state != ended
+}
+
+func (c *context) Self() actor.Ref { return c.ref }
+
+func (c *context) Rand() *rand.Rand {
+	p, _ := c.in()
+	return p.chance
+}
+
+func (c *context) Now() time.Duration {
+	p, _ := c.in()
+	return p.world.Now()
+}
+
+func (c *context) Send(to actor.Ref, msg any) {
+	p, ok := c.in()
+	receiver := p.world.find(to)
+	if ok {
+		p.world.post(p, receiver, msg)
+	}
+}
+
+func (c *context) After(d time.Duration, msg any) {
+	if p, ok := c.in(); ok {
+		w := p.world
+		w.left.Timers++
+		w.push(event{at: w.Now() + max(d, 0), kind: atTimer, proc: p, msg: message{from: p, body: msg}})
+	}
+}
+
+func (c *context) Spawn(name string, b actor.Behavior) actor.Ref {
+	p, _ := c.in()
+	if w := p.world; w.step != inStopped {
+		return w.spawn(p, name, b).ref
+	}
+	panic(fmt.Sprintf("sim: %s spawns %s in Stopped", p.label, name))
+}
+
+func (c *context) Watch(ref actor.Ref) {
+	p, ok := c.in()
+	other := p.world.find(ref)
+	switch {
+	case !ok:
+	case other.state == ended:
+		p.world.tell(p, other)
+	case !slices.Contains(other.watchers, p):
+		other.watchers = append(other.watchers, p)
+	}
+}
+
+func (c *context) Stop(ref actor.Ref) {
+	p, ok := c.in()
+	other := p.world.find(ref)
+	switch {
+	case !ok:
+	case other == p:
+		p.stop = true // run looks at it when the call is over
+	default:
+		p.world.stop(other)
+	}
+}
+
+func (c *context) Block(fn func() any) {
+	if p, ok := c.in(); ok {
+		w := p.world
+		w.left.Blocks++
+		w.push(event{at: w.Now() + w.delay(), kind: atBlock, proc: p, fn: fn})
+	}
+}
+
+// stop sends an order to stop, which is in no order with messages.
+func (w *World) stop(p *proc) {
+	w.left.Messages++
+	w.push(event{at: w.Now() + w.delay(), kind: atStop, proc: p})
+}
+
+// block runs the function of a Block. It belongs to no call of its actor, and an
+// actor that has ended does not hold it back; if it was killed, the function may
+// have gone down with it, or not have.
+func (w *World) block(p *proc, fn func() any) {
+	if p.silent <= w.now && w.oneIn(2) {
+		w.left.Blocks--
+		w.note("unblock", p, nil, nil)
+		return
+	}
+	w.note(string(inBlock), p, nil, nil)
+	if result, ok := w.callBlocked(p, fn); ok {
+		w.push(event{at: w.Now() + w.delay(), kind: atReply, proc: p, msg: message{from: p, body: result}})
+	} else {
+		w.left.Blocks--
+	}
+	w.spent = 0
+}
+
+func (w *World) callBlocked(p *proc, fn func() any) (result any, ok bool) {
+	w.running, w.blocking = p, true
+	defer func() {
+		r := recover()
+		w.running, w.blocking = nil, false
+		if r != nil {
+			w.panicked(p, inBlock, r)
+		}
+	}()
+	return fn(), true
+}

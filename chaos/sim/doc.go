@@ -1,0 +1,20 @@
+// Package sim runs actors in one goroutine, under a seed, with a made-up clock
+// and a bad network. The same seed gives the same run, event by event.
+//
+//	Send --> OnSend? --> link, one a pair --> mailbox --> Receive, Turn
+//	            |        (late, frozen)          ^        (busy for a while)
+//	            +--> loose, in any order --------+
+//	After --> exactly then ----------------------+
+//	Block --> fn, some time later --> result ----+
+//
+// A [World] takes the place of the real host and runs the very same code: any
+// [actor.Behavior]. It is as unfriendly as the contract of package actor
+// permits. Messages of one actor to another keep their order, and nothing else
+// does: messages of different senders, the news of a death, an order to stop and
+// the results of Block overtake each other as the seed likes. Time passes only
+// between events and where the code says so with [World.Spend], so an hour of
+// made-up time costs what its events cost.
+//
+// A World is not safe for concurrent use. It starts no goroutine and reads no
+// clock; what runs in it must do neither.
+package sim

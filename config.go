@@ -1,0 +1,127 @@
+package egret
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/egretstream/egret/task"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+// Values of [Config.MaxReplays] that are no number of replays.
+const (
+	ReplayForever = -1
+	NoReplays     = -2
+)
+
+// A Config sets up a run. Its zero value is good for most.
+type Config struct {
+	// Params are the values of the topology's parameters, as text; several for a
+	// parameter that takes several. Default: those of the topology.
+	Params map[string][]string
+	// Parallel is the number of tasks of a component, by its name, where it is to
+	// be other than what the topology says.
+	Parallel map[string]int
+	// Guarantee overrides the topology's own.
+	Guarantee *topology.Guarantee
+
+	// MaxPending is how many messages of one spout task may be open, that is neither
+	// done nor dead. Default 65,536.
+	MaxPending int
+	// MaxPendingBytes bounds what a spout task keeps of open messages for replay.
+	// Default 64 MB.
+	MaxPendingBytes int
+	// TreeSize is how many messages are tracked together at most: an ack comes when
+	// all of them are done. 1 tracks each by itself. Default 256, or an eighth of
+	// MaxPending if that is less.
+	TreeSize int
+	// MessageTimeout is for how long nothing may be heard of a message before it is
+	// replayed. Waiting in a queue does not count. Default 30 s.
+	MessageTimeout time.Duration
+	// MaxReplays is how often a message that fails is replayed before it is dead.
+	// Losses and timeouts do not count. Default 8; ReplayForever, NoReplays.
+	MaxReplays int
+
+	// ParcelSize is how many tuples travel together at most, 1 to 1,024. Default 256.
+	ParcelSize int
+	// Linger is how long a busy task may hold back a parcel that is not full; one
+	// that has nothing to do holds back nothing. Default 1 ms.
+	Linger time.Duration
+
+	// StopTimeout is how long a run that is stopped may take to finish what is
+	// open. Default 30 s.
+	StopTimeout time.Duration
+
+	// AlwaysEncode sends every parcel through the codec, as between nodes. For tests.
+	AlwaysEncode bool
+	// Seed makes random choices repeatable as far as the scheduler allows. Default:
+	// a random one.
+	Seed uint64
+	// Logger gets panics, dead letters and errors of sources, and is what bolts
+	// log to. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	def(&c.MaxPending, 65_536)
+	def(&c.MaxPendingBytes, 64<<20)
+	def(&c.TreeSize, 256)
+	def(&c.MessageTimeout, 30*time.Second)
+	def(&c.MaxReplays, 8)
+	def(&c.ParcelSize, 256)
+	def(&c.Linger, time.Millisecond)
+	def(&c.StopTimeout, 30*time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func def[T comparable](field *T, value T) {
+	if *field == *new(T) {
+		*field = value
+	}
+}
+
+// check reports every mistake in c at once.
+func (c *Config) check() error {
+	var errs []error
+	least := func(name string, v, min int) {
+		if v < min {
+			errs = append(errs, fmt.Errorf("config: %s is %d, but must be at least %d", name, v, min))
+		}
+	}
+	least("MaxPending", c.MaxPending, 1)
+	least("MaxPendingBytes", c.MaxPendingBytes, 1)
+	least("TreeSize", c.TreeSize, 1)
+	least("MaxReplays", c.MaxReplays, NoReplays)
+	least("ParcelSize", c.ParcelSize, 1)
+	if c.ParcelSize > tuple.MaxParcel {
+		errs = append(errs, fmt.Errorf("config: ParcelSize is %d, but must be at most %d", c.ParcelSize, tuple.MaxParcel))
+	}
+	for _, d := range []struct {
+		name string
+		d    time.Duration
+	}{{"MessageTimeout", c.MessageTimeout}, {"Linger", c.Linger}, {"StopTimeout", c.StopTimeout}} {
+		if d.d < 0 {
+			errs = append(errs, fmt.Errorf("config: %s is %v, but must not be negative", d.name, d.d))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) settings() *task.Settings {
+	replays := c.MaxReplays
+	if replays == NoReplays {
+		replays = 0
+	}
+	return &task.Settings{
+		ParcelSize: c.ParcelSize, Linger: c.Linger,
+		MaxPending: c.MaxPending, PendingBytes: c.MaxPendingBytes, TreeSize: c.TreeSize,
+		MessageTimeout: c.MessageTimeout, MaxReplays: replays,
+		AlwaysEncode: c.AlwaysEncode, Logger: c.Logger,
+	}
+}

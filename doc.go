@@ -1,0 +1,2 @@
+// Package egret runs topologies of spouts and bolts.
+package egret

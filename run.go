@@ -1,0 +1,156 @@
+package egret
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/actor/host"
+	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/task"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+var (
+	// ErrDead reports that a run has come to its end but has given up messages.
+	ErrDead = errors.New("messages are dead")
+	// ErrDrain reports that a run that was stopped did not finish what was open
+	// before Config.StopTimeout.
+	ErrDrain = task.ErrDrain
+
+	errLaw = errors.New("egret: a law of conservation is broken (this is a bug in Egret)")
+)
+
+// Run runs a topology on this machine until its sources have ended and all
+// messages are done, or until ctx ends: then it reads no more, finishes what is
+// open, and returns nil if that succeeds within Config.StopTimeout.
+//
+// The error is a *topology.BuildError (several are joined) if the topology is not
+// right, wraps [ErrDead] if messages were given up, and [ErrDrain] if the stop took
+// too long. The Stats are not nil unless nothing was started.
+func Run(ctx context.Context, t *topology.Topology, c Config) (*Stats, error) {
+	r, err := Start(ctx, t, c)
+	if err != nil {
+		return nil, err
+	}
+	return r.Wait()
+}
+
+// A Running is a topology that has been started. Its methods may be called from
+// any goroutine.
+type Running struct {
+	plan    *topology.Plan
+	ms      []*metrics.Task
+	host    *host.Host
+	sup     actor.Ref
+	began   time.Time
+	config  Config
+	ended   chan struct{} // closed when nothing runs any more
+	elapsed time.Duration // these two are written before ended is closed
+	err     error
+}
+
+// Start starts a topology and returns at once; see [Run]. Wait must be called.
+func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error) {
+	c = c.withDefaults()
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	plan, err := t.Build(topology.Options{Params: c.Params, Parallel: c.Parallel, Guarantee: c.Guarantee, Epoch: 1})
+	if err != nil {
+		return nil, err
+	}
+	r := &Running{plan: plan, config: c, ended: make(chan struct{}), began: time.Now()}
+	for id := range plan.Tasks {
+		n := &plan.Components[plan.Tasks[id].Component]
+		r.ms = append(r.ms, metrics.NewTask(plan.TaskName(tuple.TaskID(id)), len(n.Streams), len(n.Inputs)))
+	}
+	set := c.settings()
+	set.Event = r.event
+	r.host = host.New(host.Config{Seed: c.Seed, Logger: c.Logger})
+	done := make(chan error, 1)
+	r.sup = r.host.Spawn(plan.Topology, task.NewSupervisor(plan, set, r.ms, func(err error) { done <- err }))
+	stop := context.AfterFunc(ctx, r.Drain)
+	go func() { // ends with the run; Wait waits for it
+		err := <-done
+		stop()
+		r.host.Close()
+		r.elapsed = time.Since(r.began)
+		r.err = r.outcome(err)
+		close(r.ended)
+	}()
+	return r, nil
+}
+
+// Drain ends the run in good order: sources are read no further and what is open
+// is finished, within Config.StopTimeout. It returns at once; see Wait.
+func (r *Running) Drain() { r.host.Send(r.sup, task.DrainBy{Deadline: r.config.StopTimeout}) }
+
+// Stop ends the run without finishing what is open.
+func (r *Running) Stop() { r.host.Send(r.sup, task.Stop{Err: ErrDrain}) }
+
+// Wait waits until nothing of the run is left and says how it went.
+func (r *Running) Wait() (*Stats, error) {
+	<-r.ended
+	return r.Stats(), r.err
+}
+
+// Stats returns what the run has done so far.
+func (r *Running) Stats() *Stats {
+	elapsed := time.Since(r.began)
+	select {
+	case <-r.ended:
+		elapsed = r.elapsed
+	default:
+	}
+	return readStats(r.plan, r.ms, elapsed)
+}
+
+func (r *Running) outcome(err error) error {
+	if err != nil {
+		return fmt.Errorf("topology %s: %w", r.plan.Topology, err)
+	}
+	s := readStats(r.plan, r.ms, r.elapsed)
+	if err := s.laws(); err != nil {
+		return err
+	}
+	if s.Dead > 0 {
+		return fmt.Errorf("topology %s: %w: %d of %d", r.plan.Topology, ErrDead, s.Dead, s.Messages)
+	}
+	return nil
+}
+
+// event logs what people should hear of.
+func (r *Running) event(e task.Event) {
+	log := r.config.Logger
+	switch e := e.(type) {
+	case *task.Died:
+		attrs := []any{"topology", r.plan.Topology, "task", e.Task, "life", e.Life.String(), "again_in", e.Again}
+		if p, ok := errors.AsType[*task.PanicError](e.Err); ok && len(p.Stack) > 0 {
+			attrs = append(attrs, "stack", string(p.Stack))
+		}
+		log.Error("task died: "+e.Err.Error(), attrs...)
+	case *task.DeadLetter:
+		log.Warn("message is dead: "+e.Err, "topology", r.plan.Topology, "task", e.Task, "stream", e.Stream,
+			"values", deadValues(e), "failures", e.Failures, "losses", e.Losses)
+	case *task.SourceError:
+		log.Warn("source failed: "+e.Err.Error(), "topology", r.plan.Topology, "task", e.Task,
+			"split", e.Split, "position", e.Position, "again_in", e.Again)
+	}
+}
+
+func deadValues(e *task.DeadLetter) slog.Value {
+	attrs := make([]slog.Attr, len(e.Values))
+	for i, v := range e.Values {
+		s := v.String()
+		if len(s) > 200 {
+			s = s[:200] + "..."
+		}
+		attrs[i] = slog.String(e.Fields[i], s)
+	}
+	return slog.GroupValue(attrs...)
+}

@@ -1,0 +1,298 @@
+// Package from has the sources that read files or need a clock.
+//
+//	book.txt   It was the age of wisdom,\nit was the age of fool|ishness,\nit was
+//	             split book.txt:0-52                           | split book.txt:52-
+//
+// A file is read in splits, so that several tasks can share it. A split has the
+// lines that begin in it: the one that crosses the border belongs to the first.
+//
+// The sources here may wait for a disk, a pipe or the time, so their readers are
+// not called on a task's turn. Nothing here starts a goroutine.
+package from
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/egretstream/egret/spout"
+)
+
+const (
+	rangeSize   = 4 << 20  // bytes of a file in one split
+	defaultLine = 16 << 20 // bytes of a line
+	endless     = math.MaxInt64
+)
+
+// Lines returns a source of one message with one field, a string, for each line
+// of the files with the given paths.
+//
+// A line ends with \n or \r\n, which are not in the message, or with its file. It
+// may be empty, is not checked for valid UTF-8, and can be as long as
+// [LineSource.MaxLine] says. Lines of one read share their memory: clone what you
+// keep for long (strings.Clone).
+//
+// A regular file is divided into splits of 4 MB, and a position is a byte of it.
+// A name that ends in .gz is decompressed; it is one split, whose position counts
+// decompressed bytes, so going on from a position reads everything before it
+// again. The path "-" is the standard input: like a pipe it is one split that
+// cannot be read again, and opening it anywhere but where it is is an error.
+//
+// Files should not change while they are read: what is appended may be read or
+// not. A file that does not exist, may not be read or is damaged ends the run,
+// after the good lines before the damage.
+func Lines(paths ...string) *LineSource {
+	return &LineSource{names: paths, maxLine: defaultLine, rangeSize: rangeSize, stdin: os.Stdin}
+}
+
+// LinesFS is like [Lines] for files of fsys, such as an embed.FS. Each file is one
+// split, and "-" is no special name.
+func LinesFS(fsys fs.FS, names ...string) *LineSource {
+	return &LineSource{fsys: fsys, names: names, maxLine: defaultLine}
+}
+
+// A LineSource is a [spout.Source] of lines, made by [Lines] or [LinesFS].
+type LineSource struct {
+	fsys      fs.FS // nil for the files of the machine
+	names     []string
+	maxLine   int
+	rangeSize int64
+	stdin     *os.File
+
+	mu sync.Mutex
+	// parts is what Splits found the first time. It stays, so that all tasks of a
+	// process divide the same splits even if a file grows meanwhile; the last part
+	// of a file has no end, so nothing is missed.
+	parts   []part
+	streams map[string]*stream // by name; opened once
+}
+
+// A part is one split.
+type part struct {
+	split      spout.Split
+	name       string
+	kind       kind
+	start, end int64 // of a range
+}
+
+type kind uint8
+
+const (
+	ranged   kind = iota // a range of a regular file
+	whole                // a file of a file system that may be unable to seek
+	zipped               // a .gz
+	streamed             // standard input, a pipe, a device
+)
+
+// MaxLine sets how many bytes a line may have, without its line end, and returns
+// s. The default is 16 MB. A longer line is an error that ends the run: raise the
+// limit, or see whether the file is one of lines.
+func (s *LineSource) MaxLine(bytes int) *LineSource {
+	s.maxLine = bytes
+	return s
+}
+
+// Splits lists the files' splits. It reports all files that cannot be read.
+func (s *LineSource) Splits(context.Context) ([]spout.Split, error) {
+	parts, err := s.list()
+	if err != nil {
+		return nil, err
+	}
+	splits := make([]spout.Split, len(parts))
+	for i := range parts {
+		splits[i] = parts[i].split
+	}
+	return splits, nil
+}
+
+func (s *LineSource) list() ([]part, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.parts != nil {
+		return s.parts, nil
+	}
+	if len(s.names) == 0 {
+		return nil, spout.Fatal(errors.New("a source of lines has no files: name at least one"))
+	}
+	if s.maxLine < 1 {
+		return nil, spout.Fatal(fmt.Errorf("MaxLine of a source of lines is %d: it must be at least 1", s.maxLine))
+	}
+	var parts []part
+	var errs []error
+	for i, name := range s.names {
+		if slices.Contains(s.names[:i], name) {
+			errs = append(errs, spout.Fatal(fmt.Errorf("the file %s is named twice: to read a source several times use spout.Repeat", name)))
+			continue
+		}
+		var err error
+		if parts, err = s.divide(parts, name); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		err := errors.Join(errs...)
+		if slices.ContainsFunc(errs, spout.IsFatal) {
+			err = spout.Fatal(err)
+		}
+		return nil, err
+	}
+	s.parts = parts
+	return parts, nil
+}
+
+// divide appends the parts of one file.
+func (s *LineSource) divide(parts []part, name string) ([]part, error) {
+	if name == "-" && s.fsys == nil {
+		return append(parts, part{split: "-", name: name, kind: streamed}), nil
+	}
+	if name == "" {
+		return parts, spout.Fatal(errors.New("the name of a file of lines is empty"))
+	}
+	info, err := s.stat(name)
+	if err != nil {
+		return parts, failed(name, err)
+	}
+	regular := info.Mode().IsRegular()
+	one := part{split: spout.Split(name), name: name}
+	switch {
+	case info.IsDir():
+		return parts, spout.Fatal(fmt.Errorf("%s is a directory: name the files in it", name))
+	case strings.HasSuffix(name, ".gz"):
+		if !regular {
+			return parts, spout.Fatal(fmt.Errorf("%s is not a regular file, which a .gz must be: decompress it into the standard input and name that with -", name))
+		}
+		one.kind = zipped
+		return append(parts, one), nil
+	case s.fsys != nil:
+		one.kind = whole
+		return append(parts, one), nil
+	case !regular:
+		one.kind = streamed
+		return append(parts, one), nil
+	}
+	for start := int64(0); ; start += s.rangeSize {
+		p := part{name: name, kind: ranged, start: start, end: start + s.rangeSize}
+		last := p.end >= info.Size()
+		border := ""
+		if last {
+			p.end = endless
+		} else {
+			border = strconv.FormatInt(p.end, 10)
+		}
+		p.split = spout.Split(fmt.Sprintf("%s:%d-%s", name, start, border))
+		parts = append(parts, p)
+		if last {
+			return parts, nil
+		}
+	}
+}
+
+func (s *LineSource) stat(name string) (fs.FileInfo, error) {
+	if s.fsys != nil {
+		return fs.Stat(s.fsys, name)
+	}
+	return os.Stat(name)
+}
+
+// Open opens a split's file at a position.
+func (s *LineSource) Open(ctx context.Context, split spout.Split, position string) (spout.Reader, error) {
+	parts, err := s.list()
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(parts, func(p part) bool { return p.split == split })
+	if i < 0 {
+		return nil, spout.Fatal(fmt.Errorf("there is no split %q: the file has changed since it was divided", split))
+	}
+	p := parts[i]
+	pos := p.start
+	if position != "" {
+		n, err := strconv.ParseInt(position, 10, 64)
+		if err != nil || n < p.start {
+			return nil, spout.Fatal(fmt.Errorf("position %q of split %q is not a byte of it: the position belongs to another source", position, split))
+		}
+		pos = n
+	}
+	if p.kind == streamed {
+		return s.openStream(p, pos)
+	}
+	r := &lineReader{name: p.name, end: endless, c: cutter{max: s.maxLine, pos: pos}}
+	f, err := s.open(p.name)
+	if err != nil {
+		return nil, failed(p.name, err)
+	}
+	r.c.r, r.file = f, f
+	switch p.kind {
+	case ranged:
+		r.end = p.end
+		if position == "" && pos > 0 {
+			// The byte before tells whether a line begins here.
+			r.skip = true
+			r.c.pos--
+		}
+		err = seek(ctx, f, p.name, r.c.pos)
+	case whole:
+		err = seek(ctx, f, p.name, pos)
+	case zipped:
+		r.c.r, err = unzip(ctx, f, p.name, pos)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return r, nil
+}
+
+func (s *LineSource) open(name string) (fs.File, error) {
+	if s.fsys != nil {
+		return s.fsys.Open(name)
+	}
+	return os.Open(name)
+}
+
+// seek goes to a byte of f, which is just opened, and to none behind its end.
+func seek(ctx context.Context, f fs.File, name string, pos int64) error {
+	if pos == 0 {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return failed(name, err)
+	}
+	if info.Size() < pos {
+		return spout.Fatal(fmt.Errorf("%s has %d bytes and cannot be read from byte %d: it is shorter than it was", name, info.Size(), pos))
+	}
+	if s, ok := f.(io.Seeker); ok {
+		if _, err := s.Seek(pos, io.SeekStart); err != nil {
+			return failed(name, err)
+		}
+		return nil
+	}
+	if n, err := discard(ctx, f, pos); err != nil {
+		return failed(name, fmt.Errorf("reading up to byte %d, at byte %d: %w", pos, n, err))
+	}
+	return nil
+}
+
+// discard reads n bytes of r and returns how many it has read; io.EOF means that
+// r has fewer.
+func discard(ctx context.Context, r io.Reader, n int64) (done int64, err error) {
+	for done < n {
+		if err := ctx.Err(); err != nil {
+			return done, err
+		}
+		k, err := io.CopyN(io.Discard, r, min(n-done, 1<<20))
+		done += k
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}

@@ -1,0 +1,158 @@
+package egret
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/topology"
+)
+
+// Stats are what a run has done so far. All counts are exact; while a run goes on
+// they are those of a moment ago and not all of the same moment.
+//
+// When a run has come to rest,
+//
+//	Messages = Acked + Dead + Abandoned + Open
+//	Attempts = Acked + Failed + Lost + TimedOut + Trying
+//
+// where the messages include what bolts emit in Tick and Finish.
+type Stats struct {
+	Topology  string        `json:"topology"`
+	Guarantee string        `json:"guarantee"`
+	Elapsed   time.Duration `json:"elapsed_ns"`
+
+	Messages  int64 `json:"messages"`  // emitted for the first time
+	Acked     int64 `json:"acked"`     // everything that came of them is done
+	Dead      int64 `json:"dead"`      // given up
+	Abandoned int64 `json:"abandoned"` // open when their task died: read again as new messages
+	Open      int64 `json:"open"`
+
+	Attempts int64 `json:"attempts"` // emissions, replays included
+	Failed   int64 `json:"failed"`
+	Lost     int64 `json:"lost"`
+	TimedOut int64 `json:"timed_out"`
+	Trying   int64 `json:"trying"`
+	Replayed int64 `json:"replayed"`
+
+	Restarts int64      `json:"restarts"` // of tasks
+	Latency  Latency    `json:"complete_latency"`
+	Tasks    []TaskStat `json:"tasks"`
+}
+
+// A Latency is some quantiles of a time.
+type Latency = metrics.Latency
+
+// A TaskStat is what one task has done.
+type TaskStat struct {
+	Task            string        `json:"task"` // "count/2"
+	Component       string        `json:"component"`
+	Streams         []StreamStat  `json:"streams,omitempty"`
+	Inputs          []InputStat   `json:"inputs,omitempty"`
+	Messages        int64         `json:"messages"`
+	Acked           int64         `json:"acked"`
+	Dead            int64         `json:"dead"`
+	Abandoned       int64         `json:"abandoned"`
+	Attempts        int64         `json:"attempts"`
+	Failed          int64         `json:"failed"`
+	Lost            int64         `json:"lost"`
+	TimedOut        int64         `json:"timed_out"`
+	Trying          int64         `json:"trying"`
+	ReplayedFailed  int64         `json:"replayed_failed"`
+	ReplayedLost    int64         `json:"replayed_lost"`
+	ReplayedTimeout int64         `json:"replayed_timeout"`
+	Queued          int64         `json:"queued"`
+	Room            int64         `json:"room"`
+	Throttled       time.Duration `json:"throttled_ns"`
+	Restarts        int64         `json:"restarts"`
+	Refused         int64         `json:"refused"` // parcels, reports and limits of or for the dead
+	Execute         Latency       `json:"execute_latency"`
+}
+
+// A StreamStat counts what a task has sent on one stream.
+type StreamStat struct {
+	Stream      string `json:"stream"`
+	Emitted     int64  `json:"emitted"`
+	Transferred int64  `json:"transferred"` // one for each task that got a copy
+}
+
+// An InputStat counts what a task has got by one input.
+type InputStat struct {
+	From     string `json:"from"` // component and stream
+	Executed int64  `json:"executed"`
+	Acked    int64  `json:"acked"`
+	Failed   int64  `json:"failed"`
+}
+
+// String is one line for people.
+func (s *Stats) String() string {
+	rate := 0.0
+	if s.Elapsed > 0 {
+		rate = float64(s.Messages) / s.Elapsed.Seconds()
+	}
+	line := fmt.Sprintf("%s: %d messages in %v (%.0f/s)", s.Topology, s.Messages, s.Elapsed.Round(time.Millisecond), rate)
+	if s.Guarantee == topology.AtMostOnce.String() {
+		return line + ", not tracked"
+	}
+	return line + fmt.Sprintf(": %d acked, %d dead, %d open; %d attempts failed, %d lost, %d timed out", s.Acked, s.Dead, s.Open, s.Failed, s.Lost, s.TimedOut)
+}
+
+func readStats(plan *topology.Plan, ms []*metrics.Task, elapsed time.Duration) *Stats {
+	s := &Stats{Topology: plan.Topology, Guarantee: plan.Guarantee.String(), Elapsed: elapsed}
+	complete := make([]*metrics.Histogram, 0, len(ms))
+	for id, m := range ms {
+		n := &plan.Components[plan.Tasks[id].Component]
+		t := TaskStat{
+			Task: m.Name, Component: n.Name,
+			Messages: m.Messages.Load() + m.Untracked.Load(), Acked: m.Acked.Load(), Dead: m.Dead.Load(), Abandoned: m.Abandoned.Load(),
+			Attempts: m.Attempts.Load(), Failed: m.Failed.Load(), Lost: m.Lost.Load(), TimedOut: m.TimedOut.Load(), Trying: m.Trying.Load(),
+			ReplayedFailed: m.ReplayedFailed.Load(), ReplayedLost: m.ReplayedLost.Load(), ReplayedTimeout: m.ReplayedTimeout.Load(),
+			Queued: m.Queued.Load(), Room: m.Room.Load(), Throttled: time.Duration(m.Throttled.Load()),
+			Restarts: m.Restarts.Load(), Refused: m.Refused.Load(),
+			Execute: metrics.Read(&m.Execute),
+		}
+		for i := range m.Streams {
+			t.Streams = append(t.Streams, StreamStat{n.Streams[i].Stream, m.Streams[i].Emitted.Load(), m.Streams[i].Transferred.Load()})
+		}
+		for i := range m.Inputs {
+			in := n.Inputs[i].Stream
+			t.Inputs = append(t.Inputs, InputStat{in.Component + "." + in.Stream, m.Inputs[i].Executed.Load(), m.Inputs[i].Acked.Load(), m.Inputs[i].Failed.Load()})
+		}
+		s.Messages += t.Messages
+		s.Acked += t.Acked
+		s.Dead += t.Dead
+		s.Abandoned += t.Abandoned
+		s.Open += m.Open()
+		s.Attempts += t.Attempts
+		s.Failed += t.Failed
+		s.Lost += t.Lost
+		s.TimedOut += t.TimedOut
+		s.Trying += t.Trying
+		s.Replayed += t.ReplayedFailed + t.ReplayedLost + t.ReplayedTimeout
+		s.Restarts += t.Restarts
+		s.Tasks = append(s.Tasks, t)
+		complete = append(complete, &m.Complete)
+	}
+	s.Latency = metrics.Read(complete...)
+	return s
+}
+
+// laws checks both laws of conservation, and that nothing is left when the run
+// has come to its end.
+func (s *Stats) laws() error {
+	for _, t := range s.Tasks {
+		if s.Guarantee == topology.AtMostOnce.String() {
+			break
+		}
+		if t.Messages != t.Acked+t.Dead+t.Abandoned {
+			return fmt.Errorf("%w: task %s: %d messages, but %d acked, %d dead and %d abandoned", errLaw, t.Task, t.Messages, t.Acked, t.Dead, t.Abandoned)
+		}
+		if t.Attempts != t.Acked+t.Failed+t.Lost+t.TimedOut {
+			return fmt.Errorf("%w: task %s: %d attempts, but %d acked, %d failed, %d lost and %d timed out", errLaw, t.Task, t.Attempts, t.Acked, t.Failed, t.Lost, t.TimedOut)
+		}
+		if t.Queued != 0 {
+			return fmt.Errorf("%w: task %s ended with %d tuples in its queue", errLaw, t.Task, t.Queued)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package task
+
+import (
+	"time"
+
+	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+// A core is what spout and bolt tasks have in common. Owner: the task's actor.
+type core struct {
+	plan *topology.Plan
+	set  *Settings
+	id   tuple.TaskID
+	life tuple.Incarnation
+	node *topology.Node
+	m    *metrics.Task
+	sup  actor.Ref
+
+	ctx actor.Context // of the call that is running
+	now time.Duration // when it began, or later
+
+	peers   []Peer // by TaskID; Life is the one known to live
+	out     outbox
+	reports reporter
+	origin  *origin // nil: at most once, or nothing of one's own to track
+	dead    bool    // this life has ended; everything that comes is dropped
+	ended   bool    // the end of input has been passed on
+	onDeath func(tuple.TaskID)
+}
+
+func (c *core) setup(plan *topology.Plan, set *Settings, p Peer, peers []Peer, m *metrics.Task, sup actor.Ref) {
+	c.plan, c.set, c.id, c.life, c.m, c.sup = plan, set, p.Task, p.Life, m, sup
+	c.node = plan.Node(p.Task)
+	c.peers = append([]Peer(nil), peers...)
+	c.peers[c.id].Life = c.life
+}
+
+func (c *core) tracked() bool { return c.plan.Guarantee == topology.AtLeastOnce }
+
+// start is the first part of both kinds' Start.
+func (c *core) start(ctx actor.Context) {
+	c.enter(ctx)
+	c.out.setup(c, ctx.Rand().Uint64())
+	c.reports.setup(c)
+	if c.tracked() {
+		c.after(c.set.MessageTimeout/4, check{})
+	}
+}
+
+func (c *core) enter(ctx actor.Context) {
+	c.ctx, c.now = ctx, ctx.Now()
+}
+
+func (c *core) after(d time.Duration, msg any) { c.ctx.After(max(d, 0), msg) }
+
+func (c *core) newOrigin() *origin {
+	o := &origin{c: c}
+	o.setup()
+	return o
+}
+
+// A bolt task makes its origin when it first has a message of its own.
+func (c *core) ensureOrigin() {
+	if c.origin == nil && c.tracked() {
+		c.origin = c.newOrigin()
+	}
+}
+
+// learn takes in that the life of a task is the present one. News of a newer
+// life is news of a death: rule R4 happens here, in one step.
+func (c *core) learn(p Peer) {
+	known := &c.peers[p.Task]
+	if p.Task == c.id || p.Life < known.Life {
+		return
+	}
+	if p.Life > known.Life {
+		c.reports.flush()                // what is waiting goes out under the old view
+		c.reports.forget(p.Task, p.Life) // a dead ledger needs no report
+		c.reports.lostTo(p.Task)         // edges made and not yet reported
+		c.out.dropTo(p.Task, p.Life)     // parcels, total and limit of the pair
+		known.Life, known.Ref = p.Life, nil
+		if c.onDeath != nil {
+			c.onDeath(p.Task)
+		}
+		c.reports.see(p.Task, p.Life-1) // the view is raised last
+		if c.origin != nil {
+			c.origin.ledger.Lost(c.now, acker.Death{Task: p.Task, Life: p.Life - 1})
+		}
+	}
+	if p.Ref != nil && known.Ref == nil {
+		known.Ref = p.Ref
+		c.out.found(p.Task, p.Ref)
+		c.reports.flushTo(p.Task)
+	}
+}
+
+// current reports whether a message between two lives is of the present ones,
+// learning of newer ones by the way.
+func (c *core) current(from tuple.TaskID, fromLife, toLife tuple.Incarnation) bool {
+	if fromLife > c.peers[from].Life {
+		c.learn(Peer{Task: from, Life: fromLife})
+	}
+	if fromLife < c.peers[from].Life || toLife != c.life {
+		c.m.Refused.Add(1)
+		return false
+	}
+	return true
+}
+
+// receive handles what both kinds of task understand. It returns false for
+// anything else.
+func (c *core) receive(msg any) bool {
+	switch msg := msg.(type) {
+	case *Limit:
+		if c.current(msg.From, msg.FromLife, msg.ToLife) {
+			c.out.limit(msg)
+		}
+	case *acker.Report:
+		if msg.FromLife > c.peers[msg.From].Life {
+			c.learn(Peer{Task: msg.From, Life: msg.FromLife})
+		}
+		if c.origin == nil || msg.ToLife != c.life {
+			c.m.Refused.Add(1)
+			break
+		}
+		// A report of a dead life counts: it says what was done before the death.
+		c.origin.ledger.Report(c.now, msg)
+		c.origin.learned = c.origin.ledger.Learned(c.origin.learned[:0])
+		for _, d := range c.origin.learned {
+			c.learn(Peer{Task: d.Task, Life: d.Life + 1})
+		}
+	case *Peers:
+		for _, p := range msg.Peers {
+			c.learn(p)
+		}
+	case ask:
+		c.out.ask()
+	case replay:
+		// The turn that follows finds what is due.
+		if c.origin != nil && msg.at == c.origin.alarm {
+			c.origin.alarm = 0
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// end passes the end of input on and tells the supervisor, once.
+func (c *core) end() {
+	if c.ended {
+		return
+	}
+	c.ended = true
+	c.out.end()
+	c.ctx.Send(c.sup, ended{c.id, c.life})
+}
+
+// fail ends this life: what it has reported is sent, everything else is lost.
+func (c *core) fail(err error, fatal, own bool) {
+	if c.dead {
+		return
+	}
+	c.dead = true
+	c.reports.flush()
+	c.out.publish()
+	c.ctx.Send(c.sup, failed{task: c.id, life: c.life, err: err, fatal: fatal, own: own})
+	c.ctx.Stop(c.ctx.Self())
+}

@@ -1,0 +1,114 @@
+package task
+
+import (
+	"fmt"
+
+	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/tuple"
+)
+
+// What tasks say to each other, beside *tuple.Parcel and *acker.Report.
+
+// A Limit says how many tuples a sender may have sent in all. It carries empty
+// parcels home. Late or repeated ones do no harm.
+type Limit struct {
+	From, To         tuple.TaskID // receiver of the tuples, sender of the tuples
+	FromLife, ToLife tuple.Incarnation
+	Total            uint64
+	Parcels          []*tuple.Parcel
+}
+
+// An Ask is sent by one who has waited for room for a while: the receiver says
+// its limit again.
+type Ask struct {
+	From, To         tuple.TaskID
+	FromLife, ToLife tuple.Incarnation
+}
+
+// An End says that its sender will not send another tuple. It follows all of
+// them on the same link.
+type End struct {
+	From, To         tuple.TaskID
+	FromLife, ToLife tuple.Incarnation
+}
+
+// A Peer says which life of a task is the present one and where it is. All
+// lives before it are dead.
+type Peer struct {
+	Task tuple.TaskID
+	Life tuple.Incarnation
+	Ref  actor.Ref // nil: not known yet
+}
+
+// Peers tells a task of others, at the start and after each death.
+type Peers struct{ Peers []Peer }
+
+// Drain tells a spout task to read no more: its input ends here.
+type Drain struct{}
+
+// To the supervisor.
+type (
+	// ended: all input has ended, all messages are done.
+	ended struct {
+		task tuple.TaskID
+		life tuple.Incarnation
+	}
+	// failed: the incarnation has ended itself.
+	failed struct {
+		task  tuple.TaskID
+		life  tuple.Incarnation
+		err   error
+		fatal bool // end the run with err
+		own   bool // outside Execute: counts towards giving the task up
+	}
+	// committed: everything before the position is done.
+	committed struct {
+		task     tuple.TaskID
+		life     tuple.Incarnation
+		split    string
+		position string
+	}
+	// Stop asks the supervisor to end the run at once.
+	Stop struct{ Err error }
+)
+
+// Timers, to oneself.
+type (
+	begin  struct{} // the pause before this life is over
+	tick   struct{}
+	check  struct{} // deadlines and still-queued notes, each quarter of the message timeout
+	ask    struct{} // still without room?
+	replay struct{ at int64 }
+	reopen struct{ split int } // the pause of a split is over
+	commit struct{}            // positions that wait to be told
+)
+
+// Class names the kind of a message, for fault plans and event logs.
+func Class(msg any) string {
+	switch m := msg.(type) {
+	case *tuple.Parcel:
+		return "parcel"
+	case *acker.Report:
+		if len(m.Entries)+len(m.Fails)+len(m.Lost) == 0 {
+			return "still-queued"
+		}
+		return "report"
+	case *Limit:
+		return "limit"
+	case *Ask:
+		return "ask"
+	case *End:
+		return "end"
+	case *Peers:
+		return "peers"
+	case tick:
+		return "tick"
+	case Drain, Stop, ended, failed, committed:
+		return "control"
+	case actor.Terminated:
+		return "terminated"
+	default:
+		return fmt.Sprintf("%T", msg)
+	}
+}

@@ -1,0 +1,366 @@
+package task
+
+import (
+	"container/heap"
+	"fmt"
+	"time"
+
+	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/tuple"
+)
+
+// An origin emits a task's own messages: it keeps their values, hosts the ledger
+// of their trees, and replays what failed, was lost or timed out.
+//
+//	batch --emit--> trees --verdict--> done
+//	                  ^                  | failed, lost, timed out
+//	                  +----- replays <---+----> dead
+//
+// Invariants:
+//
+//   - open = messages emitted for the first time and neither done nor dead
+//   - trying = attempts in trees without a verdict = the sum of n over the ledger
+//   - a batch's Open counts its messages that are neither done nor dead, those
+//     not yet emitted included; it goes home when that is 0
+//   - an attempt is in waiting or its tree is open, never both
+type origin struct {
+	c        *core
+	ledger   *acker.Ledger[run]
+	open     int
+	bytes    int // of batches that are kept
+	trying   int
+	size     int // messages a tree, at present
+	grow     int // trees done since size last changed
+	waiting  replays
+	alarm    int64 // the time of the replay timer that is wanted; 0: none
+	blame    map[try]*attempt
+	free     []*spout.Batch
+	number   uint64
+	verdicts []acker.Verdict[run]
+	late     []acker.Fail
+	learned  []acker.Death
+	// finished is told when the last message of a batch is done or dead.
+	finished func(*spout.Batch)
+}
+
+// A run is the messages of one tree: n messages of a batch from first on.
+type run struct {
+	batch    *spout.Batch
+	first, n int32
+	again    *attempt // of a replay, whose n is 1
+	at       time.Duration
+}
+
+func (o *origin) setup() {
+	c := o.c
+	o.ledger = acker.NewLedger[run](acker.Config{
+		Task: c.id, Life: c.life, Timeout: c.set.MessageTimeout,
+		Sends: func(from, to tuple.TaskID) bool {
+			t := c.plan.Tasks[to].Component
+			for _, r := range c.plan.Node(from).Outputs {
+				if r.To == t {
+					return true
+				}
+			}
+			return false
+		},
+	})
+	// A life that begins when others have died knows that from the start.
+	for id, p := range c.peers {
+		if p.Life > tuple.NewIncarnation(c.plan.Epoch, 1) && tuple.TaskID(id) != c.id {
+			o.ledger.Lost(c.now, acker.Death{Task: tuple.TaskID(id), Life: p.Life - 1})
+		}
+	}
+	o.size = o.most()
+	o.blame = map[try]*attempt{}
+	o.finished = o.recycle
+}
+
+func (o *origin) most() int {
+	return max(1, min(256, o.c.set.MaxPending/8, o.c.set.TreeSize))
+}
+
+// batch returns an empty batch.
+func (o *origin) batch() *spout.Batch {
+	o.number++
+	var b *spout.Batch
+	if k := len(o.free) - 1; k >= 0 {
+		b, o.free = o.free[k], o.free[:k]
+	} else {
+		b = new(spout.Batch)
+	}
+	b.Number = o.number
+	return b
+}
+
+func (o *origin) recycle(b *spout.Batch) {
+	if len(o.free) < 1024 {
+		b.Reset()
+		o.free = append(o.free, b)
+	}
+}
+
+// keep takes charge of a batch whose messages are about to be emitted.
+func (o *origin) keep(b *spout.Batch) {
+	b.Open = b.Len()
+	o.bytes += b.Size()
+}
+
+// full reports whether MaxPending or its bytes are reached.
+func (o *origin) full() bool {
+	return o.open >= o.c.set.MaxPending || o.bytes >= o.c.set.PendingBytes && o.open > 0
+}
+
+// emit sends messages of a kept batch from first on as one tree, and returns how
+// many. The tree is in the ledger before the mailbox is looked at again (R1).
+func (o *origin) emit(b *spout.Batch, first int) int {
+	s, cells, end := b.Run(first)
+	n := min(o.size, end-first)
+	o.tree(run{batch: b, first: int32(first), n: int32(n), at: o.c.now}, s, cells[:n*len(s.Kinds)])
+	o.open += n
+	o.c.m.Messages.Add(int64(n))
+	return n
+}
+
+func (o *origin) tree(r run, s *spout.Segment, cells []tuple.Cell) {
+	var acc account
+	a := anchor{
+		tree: tuple.TreeID{Task: o.c.id, Incarnation: o.c.life, Seq: o.ledger.Next()},
+		acc:  &acc,
+	}
+	o.c.out.run(s.Stream, s.Kinds, cells, int(r.n), &a)
+	o.ledger.Open(o.c.now, acc.xor, acc.mask, r)
+	o.trying += int(r.n)
+	o.c.m.Attempts.Add(int64(r.n))
+	o.c.m.Trying.Set(int64(o.trying))
+}
+
+// replay emits what is due. It returns false when it has to wait for room.
+func (o *origin) replay() bool {
+	for len(o.waiting) > 0 && o.waiting[0].due <= o.c.now {
+		if o.c.out.kept > 0 {
+			return false
+		}
+		a := heap.Pop(&o.waiting).(*attempt)
+		if a.rejected || o.over(a) {
+			o.bury(a)
+			continue
+		}
+		s, cells := a.batch.Message(int(a.index))
+		t := try{seq: o.ledger.Next()}
+		if len(a.tries) == keptTries {
+			delete(o.blame, a.tries[0])
+			a.tries = a.tries[:copy(a.tries, a.tries[1:])]
+		}
+		a.tries = append(a.tries, t)
+		o.blame[t] = a
+		switch a.cause {
+		case byFailure:
+			o.c.m.ReplayedFailed.Add(1)
+		case byLoss:
+			o.c.m.ReplayedLost.Add(1)
+		case byTimeout:
+			o.c.m.ReplayedTimeout.Add(1)
+		}
+		o.tree(run{batch: a.batch, first: a.index, n: 1, again: a, at: o.c.now}, s, cells)
+	}
+	if len(o.waiting) > 0 {
+		if due := int64(o.waiting[0].due); o.alarm == 0 || due < o.alarm {
+			o.alarm = due
+			o.c.after(o.waiting[0].due-o.c.now, replay{due})
+		}
+	}
+	return true
+}
+
+// settle takes the ledger's verdicts.
+func (o *origin) settle() {
+	o.verdicts = o.ledger.Drain(o.verdicts[:0])
+	for i := range o.verdicts {
+		o.verdict(&o.verdicts[i])
+		o.verdicts[i] = acker.Verdict[run]{}
+	}
+	o.late = o.ledger.Late(o.late[:0])
+	for _, f := range o.late {
+		o.tooLate(f)
+	}
+}
+
+func (o *origin) verdict(v *acker.Verdict[run]) {
+	r := &v.Message
+	n := int(r.n)
+	o.trying -= n
+	m := o.c.m
+	m.Trying.Set(int64(o.trying))
+	switch v.Outcome {
+	case acker.Done:
+		if len(v.Fails) == 0 {
+			o.done(r, n)
+			break
+		}
+		for k := range v.Fails {
+			o.failed(r, v.Seq, &v.Fails[k])
+		}
+		m.Failed.Add(int64(len(v.Fails)))
+		o.done(r, n-len(v.Fails))
+	default:
+		o.givenBack(v, r)
+	}
+	if v.Outcome == acker.TimedOut {
+		o.size, o.grow = max(1, o.size/2), 0
+	} else if o.size < o.most() {
+		if o.grow++; o.grow >= 64 {
+			o.size, o.grow = o.size+1, 0
+		}
+	}
+}
+
+// done counts n messages of a run, which are all or all that did not fail.
+func (o *origin) done(r *run, n int) {
+	if n == 0 {
+		return
+	}
+	o.c.m.Acked.Add(int64(n))
+	o.c.m.Complete.Record(o.c.now-r.at, int64(n))
+	if r.again != nil {
+		o.forget(r.again)
+	}
+	o.settled(r.batch, n)
+}
+
+// settled takes n messages of a batch off the books.
+func (o *origin) settled(b *spout.Batch, n int) {
+	o.open -= n
+	if b.Open -= n; b.Open == 0 {
+		o.bytes -= b.Size()
+		o.finished(b)
+	}
+}
+
+func (o *origin) attempt(r *run, index uint16) *attempt {
+	if r.again != nil {
+		return r.again
+	}
+	return &attempt{batch: r.batch, index: r.first + int32(index), at: -1}
+}
+
+func (o *origin) failed(r *run, seq uint64, f *acker.Fail) {
+	a := o.attempt(r, f.Index)
+	delete(o.blame, try{seq, f.Index}) // counted here, so never again
+	o.count(a, f)
+	o.wait(a, byFailure)
+}
+
+// count books a failure.
+func (o *origin) count(a *attempt, f *acker.Fail) {
+	a.failures++
+	a.err = f.Err
+	a.rejected = a.rejected || f.Class == acker.Rejected
+	a.note(f.Class.String() + ": " + f.Err)
+}
+
+// givenBack replays all messages of a tree that was lost or timed out. Those that
+// had failed before count as failed.
+func (o *origin) givenBack(v *acker.Verdict[run], r *run) {
+	by, why := byLoss, "lost with a task"
+	counter := &o.c.m.Lost
+	if v.Outcome == acker.TimedOut {
+		by, why, counter = byTimeout, "no progress for "+o.c.set.MessageTimeout.String(), &o.c.m.TimedOut
+		if v.Holder >= 0 {
+			why += ", held by " + o.c.plan.Components[v.Holder].Name
+		}
+	}
+	bad := make(map[uint16]*acker.Fail, len(v.Fails))
+	for k := range v.Fails {
+		bad[v.Fails[k].Index] = &v.Fails[k]
+	}
+	for i := range uint16(r.n) {
+		if f := bad[i]; f != nil {
+			o.c.m.Failed.Add(1)
+			o.failed(r, v.Seq, f)
+			continue
+		}
+		counter.Add(1)
+		a := o.attempt(r, i)
+		a.losses++
+		a.note(why)
+		if t := (try{v.Seq, i}); o.blame[t] == nil {
+			a.tries = append(a.tries, t)
+			o.blame[t] = a
+		}
+		o.wait(a, by)
+	}
+}
+
+// wait schedules the next attempt: after a pause for a failure, at once for what
+// was nobody's fault.
+func (o *origin) wait(a *attempt, by cause) {
+	a.cause, a.due = by, o.c.now
+	if by == byFailure && !a.rejected && !o.over(a) {
+		a.due += backoff(a.failures)
+	}
+	heap.Push(&o.waiting, a)
+}
+
+// over reports whether a has used up its replays.
+func (o *origin) over(a *attempt) bool {
+	return o.c.set.MaxReplays >= 0 && a.failures > o.c.set.MaxReplays
+}
+
+// tooLate honours a panic's fail that came when its tree had been given back: the
+// message is no innocent (R7).
+func (o *origin) tooLate(f acker.Fail) {
+	a := o.blame[try{f.Seq, f.Index}]
+	if a == nil {
+		return
+	}
+	delete(o.blame, try{f.Seq, f.Index})
+	o.count(a, &f)
+	if a.at >= 0 && !o.over(a) {
+		a.due = max(a.due, o.c.now+backoff(a.failures))
+		heap.Fix(&o.waiting, a.at)
+	}
+}
+
+// bury gives a message up.
+func (o *origin) bury(a *attempt) {
+	o.c.m.Dead.Add(1)
+	s, cells := a.batch.Message(int(a.index))
+	schema := o.c.node.Streams[s.Stream]
+	o.c.set.Event(&DeadLetter{
+		Task: o.c.m.Name, Stream: schema.Stream, Fields: schema.Fields,
+		Values: tuple.CloneRow(cells, s.Kinds),
+		Err:    a.err, Failures: a.failures, Losses: a.losses, History: a.history,
+	})
+	o.forget(a)
+	o.settled(a.batch, 1)
+}
+
+func (o *origin) forget(a *attempt) {
+	for _, t := range a.tries {
+		delete(o.blame, t)
+	}
+}
+
+// check is done each quarter of the message timeout.
+func (o *origin) check(queued []uint64) {
+	if len(queued) > 0 {
+		o.ledger.Report(o.c.now, &acker.Report{
+			From: o.c.id, FromLife: o.c.life, To: o.c.id, ToLife: o.c.life, Queued: queued,
+		})
+	}
+	o.ledger.Expire(o.c.now)
+}
+
+// atRest reports whether nothing is open.
+func (o *origin) atRest() bool { return o.open == 0 }
+
+// laws checks both laws of conservation.
+func (o *origin) laws() error {
+	m := o.c.m
+	if open := m.Open(); open != int64(o.open) {
+		return fmt.Errorf("%s: %d messages open by the counters, %d by the ledger", m.Name, open, o.open)
+	}
+	return nil
+}

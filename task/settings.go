@@ -1,0 +1,109 @@
+package task
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/egretstream/egret/tuple"
+)
+
+// Settings are the numbers that a run is made with; see egret.Config, which
+// fills them in and checks them.
+type Settings struct {
+	ParcelSize     int
+	Linger         time.Duration
+	MaxPending     int // messages a task
+	PendingBytes   int // kept for replay, a task
+	TreeSize       int // most messages a tree
+	MessageTimeout time.Duration
+	MaxReplays     int // -1: for ever
+	AlwaysEncode   bool
+	Logger         *slog.Logger // for bolts
+
+	// Event is told what people should hear of. It is called from the actors and
+	// must not wait.
+	Event func(Event)
+}
+
+const (
+	parcelText   = 256 << 10              // bytes of text after which a parcel is closed
+	turnTuples   = 4096                   // tuples a turn, then a look at the mailbox
+	turnTime     = 5 * time.Millisecond   // the same as a time
+	slowTuple    = 100 * time.Microsecond // from here on a tuple is timed by itself
+	askAfter     = 100 * time.Millisecond // without room, then the sender asks
+	reportSize   = 64                     // entries a report
+	backoffFirst = 50 * time.Millisecond
+	backoffMost  = 10 * time.Second
+	commitEvery  = 100 * time.Millisecond // at most so often for a split
+	emptyPause   = time.Millisecond       // after a Next that appended nothing
+	openSplits   = 16                     // that a task reads at the same time
+	sameErrors   = 5                      // the same error at the same position, then the run ends
+	maxStrikes   = 5                      // deaths in a row outside Execute, then the run ends
+	keptTries    = 4                      // of an open message, by which a late fail finds it
+)
+
+// backoff returns the pause before the n-th replay of a message or restart of a
+// task, n counted from 1.
+func backoff(n int) time.Duration {
+	d := backoffFirst
+	for ; n > 1 && d < backoffMost; n-- {
+		d *= 2
+	}
+	return min(d, backoffMost)
+}
+
+// An Event is something that happened to a run: *Died, *DeadLetter or
+// *SourceError.
+type Event interface{ event() }
+
+// Died says that an incarnation of a task has ended by a failure.
+type Died struct {
+	Task  string
+	Life  tuple.Incarnation
+	Err   error         // *PanicError, an error of Prepare, or that it was killed
+	Again time.Duration // the pause before its successor begins
+}
+
+// A DeadLetter is a message that Egret has given up.
+type DeadLetter struct {
+	Task     string // whose message it is
+	Stream   string
+	Fields   []string
+	Values   []tuple.Value
+	Err      string
+	Failures int
+	Losses   int
+	History  []string // what ended each attempt, the last ones if there were many
+}
+
+// A SourceError says that a source has failed and will be opened again.
+type SourceError struct {
+	Task     string
+	Split    string
+	Position string
+	Err      error
+	Again    time.Duration
+}
+
+func (*Died) event()        {}
+func (*DeadLetter) event()  {}
+func (*SourceError) event() {}
+
+// A PanicError is a panic of a user's code.
+type PanicError struct {
+	Component string
+	Task      int
+	During    string // "Execute", "Prepare", "Tick", ...
+	Value     any    // what was given to panic
+	Tuple     string // the tuple in hand, for people
+	Stack     []byte
+}
+
+func (p *PanicError) Error() string {
+	s := fmt.Sprintf("%s/%d: panic in %s: %v", p.Component, p.Task, p.During, p.Value)
+	if p.Tuple != "" {
+		s += "; tuple " + p.Tuple
+	}
+	return s
+}

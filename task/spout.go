@@ -1,0 +1,557 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+// A spoutTask runs one life of one task of a spout: it reads its share of the
+// source's splits and emits what it reads as its origin, the outbox and
+// MaxPending allow.
+//
+// Invariants:
+//
+//   - while out.kept > 0 or the origin is full, nothing is emitted for the first time
+//   - a reader has at most one call of Next under way, and one batch that waits
+//   - a split's position is committed when all messages before it are done or dead
+type spoutTask struct {
+	core
+	pause     time.Duration
+	committed map[string]string // positions of the lives before, by split
+	running   context.Context
+	cancel    context.CancelFunc
+	started   bool
+
+	splits  []*reading // this task's share
+	todo    int        // splits[todo:] have not been opened
+	opened  int        // splits that are open or being opened
+	turn    int        // where the search for a batch goes on
+	listed  bool
+	drained bool // read no more
+
+	cur  *spout.Batch // being emitted, from next on
+	next int
+	free []*spout.Batch // of an untracked topology
+
+	commits bool // a timer for them is set
+}
+
+// A reading is one split being read.
+type reading struct {
+	split    spout.Split
+	index    int
+	reader   spout.Reader // nil: not open
+	prompt   bool
+	out      *spout.Out
+	busy     bool // Open or Next is under way elsewhere
+	paused   bool // until a reopen message
+	ready    *spout.Batch
+	waiting  []*spout.Batch // emitted or being emitted, not committed; oldest first
+	position string         // committed
+	told     string         // the last position that the supervisor was told
+	toldAt   time.Duration
+	eof      bool
+	lastErr  string
+	lastPos  string
+	same     int // how often lastErr came at lastPos
+}
+
+// What Block brings back.
+type (
+	splitsRead struct {
+		splits []spout.Split
+		err    error
+	}
+	splitOpened struct {
+		r      *reading
+		reader spout.Reader
+		err    error
+	}
+	nextDone struct {
+		r        *reading
+		batch    *spout.Batch
+		position string
+		err      error
+	}
+	commitDone struct {
+		r   *reading
+		err error
+	}
+)
+
+// NewSpout returns the behaviour of one life of a spout's task. committed are
+// the positions that the lives before it have committed.
+func NewSpout(plan *topology.Plan, set *Settings, p Peer, peers []Peer, m *metrics.Task, sup actor.Ref, pause time.Duration, committed map[string]string) actor.Behavior {
+	t := &spoutTask{pause: pause, committed: committed}
+	t.setup(plan, set, p, peers, m, sup)
+	return t
+}
+
+func (t *spoutTask) Start(ctx actor.Context) {
+	t.start(ctx)
+	if t.tracked() {
+		t.origin = t.newOrigin()
+		t.origin.finished = func(b *spout.Batch) { b.Done = true; t.commit(t.splits[b.Split]) }
+	}
+	t.running, t.cancel = context.WithCancel(context.Background())
+	if t.pause > 0 {
+		t.after(t.pause, begin{})
+		return
+	}
+	t.list()
+}
+
+// list asks the source for its splits.
+func (t *spoutTask) list() {
+	t.started = true
+	source, ctx := t.node.Source, t.running
+	t.ctx.Block(func() any {
+		var splits []spout.Split
+		err := t.calling("Splits", func() (err error) { splits, err = source.Splits(ctx); return err })
+		return splitsRead{splits, err}
+	})
+}
+
+// calling runs user code on a goroutine of the host's and makes an error of its
+// panic. It must not touch t's state; what it reads never changes.
+func (t *spoutTask) calling(during string, f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p := &PanicError{Component: t.node.Name, Task: t.plan.Tasks[t.id].Index, During: during, Value: r, Stack: debug.Stack()}
+			if m := tuple.Misused(r); m != nil {
+				p.Value = m
+			}
+			err = p
+		}
+	}()
+	return f()
+}
+
+func (t *spoutTask) Receive(ctx actor.Context, msg any) {
+	t.enter(ctx)
+	if t.dead {
+		return
+	}
+	switch msg := msg.(type) {
+	case splitsRead:
+		t.share(msg)
+	case splitOpened:
+		t.isOpen(msg)
+	case nextDone:
+		msg.r.busy = false
+		t.read(msg.r, msg.batch, msg.position, msg.err)
+	case commitDone:
+		if msg.err != nil {
+			t.set.Event(&SourceError{Task: t.m.Name, Split: string(msg.r.split), Position: msg.r.position, Err: fmt.Errorf("commit: %w", msg.err)})
+		}
+	case reopen:
+		t.splits[msg.split].paused = false
+	case commit:
+		t.commits = false
+		for _, r := range t.splits {
+			t.tellCommit(r)
+		}
+	case begin:
+		t.list()
+	case Drain:
+		t.drain()
+	case check:
+		t.after(t.set.MessageTimeout/4, check{})
+		t.origin.check(ownTrees(t.id, &t.out))
+	default:
+		if !t.receive(msg) {
+			panic(fmt.Sprintf("spout task got a %T", msg))
+		}
+	}
+	t.out.publish()
+}
+
+// share takes this task's splits: every Parallel-th, beginning with its index.
+func (t *spoutTask) share(m splitsRead) {
+	if t.hurt(m.err, "", "") {
+		return
+	}
+	task := t.plan.Tasks[t.id]
+	for i, s := range m.splits {
+		if i%t.node.Parallel == task.Index {
+			t.splits = append(t.splits, &reading{split: s, index: len(t.splits), position: t.committed[string(s)], out: spout.NewOut(t.node.Streams)})
+		}
+	}
+	t.listed = true
+}
+
+// hurt handles an error that no reopening can mend: a panic ends this life and
+// anything else in Splits the run.
+func (t *spoutTask) hurt(err error, split, position string) bool {
+	switch {
+	case err == nil:
+		return false
+	case spout.IsFatal(err):
+		t.fail(t.wrap(err, split), true, true)
+	default:
+		if _, is := errors.AsType[*PanicError](err); is {
+			t.fail(err, false, true)
+		} else {
+			t.fail(t.wrap(err, split), split == "", true)
+		}
+	}
+	return true
+}
+
+func (t *spoutTask) wrap(err error, split string) error {
+	if split == "" {
+		return fmt.Errorf("spout %s: %w", t.node.Name, err)
+	}
+	return fmt.Errorf("spout %s, split %s: %w", t.node.Name, split, err)
+}
+
+// open opens the splits that may be read now.
+func (t *spoutTask) open() {
+	for t.opened < openSplits && t.todo < len(t.splits) {
+		t.opened++
+		t.todo++
+	}
+	for _, r := range t.splits[:t.todo] {
+		if r.reader != nil || r.busy || r.eof || r.paused || len(r.waiting) > 0 {
+			continue
+		}
+		r.busy = true
+		source, ctx, split, position := t.node.Source, t.running, r.split, r.position
+		t.ctx.Block(func() any {
+			var reader spout.Reader
+			err := t.calling("Open", func() (err error) { reader, err = source.Open(ctx, split, position); return err })
+			return splitOpened{r, reader, err}
+		})
+	}
+}
+
+func (t *spoutTask) isOpen(m splitOpened) {
+	r := m.r
+	r.busy = false
+	if m.err != nil {
+		t.broken(r, m.err)
+		return
+	}
+	r.reader = m.reader
+	_, r.prompt = m.reader.(spout.Prompt)
+}
+
+// broken pauses a split whose reader has failed; the same error at the same
+// position too often ends the run.
+func (t *spoutTask) broken(r *reading, err error) {
+	if t.drained {
+		r.eof = true
+		t.shut(r)
+		return
+	}
+	if _, is := errors.AsType[*PanicError](err); is || spout.IsFatal(err) {
+		t.hurt(err, string(r.split), r.position)
+		return
+	}
+	position := r.position
+	if n := len(r.waiting); n > 0 {
+		position = r.waiting[n-1].Position
+	}
+	if r.lastErr == err.Error() && r.lastPos == position {
+		r.same++
+	} else {
+		r.lastErr, r.lastPos, r.same = err.Error(), position, 1
+	}
+	if r.same >= sameErrors {
+		t.fail(fmt.Errorf("%w (%d times at position %q)", t.wrap(err, string(r.split)), r.same, position), true, true)
+		return
+	}
+	t.shut(r)
+	r.paused = true
+	pause := backoff(r.same)
+	t.set.Event(&SourceError{Task: t.m.Name, Split: string(r.split), Position: position, Err: err, Again: pause})
+	t.after(pause, reopen{r.index})
+}
+
+// shut closes a reader, elsewhere, for that may wait.
+func (t *spoutTask) shut(r *reading) {
+	if c, is := r.reader.(io.Closer); is {
+		t.ctx.Block(func() any {
+			return commitDone{r, t.calling("Close", c.Close)}
+		})
+	}
+	r.reader = nil
+}
+
+// read takes what a call of Next has appended.
+func (t *spoutTask) read(r *reading, b *spout.Batch, position string, err error) {
+	b.Position = position
+	if b.Len() > 0 && !t.drained {
+		b.Split = r.index
+		r.ready = b
+		r.waiting = append(r.waiting, b)
+		if t.tracked() {
+			t.origin.keep(b)
+		}
+	} else {
+		t.home(b)
+	}
+	switch {
+	case err == nil:
+		if b.Len() == 0 && !t.drained {
+			r.paused = true
+			t.after(emptyPause, reopen{r.index})
+		}
+	case err == io.EOF:
+		r.eof = true
+		t.opened--
+		t.shut(r)
+	default:
+		t.broken(r, err)
+	}
+}
+
+// home takes back a batch that is no longer needed.
+func (t *spoutTask) home(b *spout.Batch) {
+	if t.tracked() {
+		t.origin.recycle(b)
+		return
+	}
+	b.Reset()
+	if len(t.free) < 64 {
+		t.free = append(t.free, b)
+	}
+}
+
+func (t *spoutTask) batch() *spout.Batch {
+	if t.tracked() {
+		return t.origin.batch()
+	}
+	if k := len(t.free) - 1; k >= 0 {
+		b := t.free[k]
+		t.free = t.free[:k]
+		return b
+	}
+	return new(spout.Batch)
+}
+
+// advance calls Next where the reader allows it. It returns true if that has
+// brought a batch at once.
+func (t *spoutTask) advance(r *reading) bool {
+	if r.reader == nil || r.busy || r.paused || r.eof || r.ready != nil || t.drained {
+		return false
+	}
+	b := t.batch()
+	r.out.Collect(b, 256)
+	ctx := t.running
+	if r.prompt {
+		err := t.calling("Next", func() error { return r.reader.Next(ctx, r.out) })
+		t.read(r, b, r.reader.Position(), err)
+		return r.ready != nil
+	}
+	r.busy = true
+	reader, out := r.reader, r.out
+	t.ctx.Block(func() any {
+		err := t.calling("Next", func() error { return reader.Next(ctx, out) })
+		return nextDone{r, b, reader.Position(), err}
+	})
+	return false
+}
+
+// choose finds the next batch to emit, round the open splits.
+func (t *spoutTask) choose() bool {
+	n := t.todo
+	for i := range n {
+		r := t.splits[(t.turn+i)%n]
+		if r.ready == nil && !t.advance(r) {
+			if t.dead {
+				return false
+			}
+			continue
+		}
+		t.cur, t.next = r.ready, 0
+		r.ready = nil
+		t.turn = (t.turn + i + 1) % n
+		if !r.prompt {
+			t.advance(r) // reads on while this batch is emitted
+		}
+		return true
+	}
+	return false
+}
+
+func (t *spoutTask) Turn(ctx actor.Context) bool {
+	t.enter(ctx)
+	if t.dead || !t.started {
+		return false
+	}
+	more := t.work()
+	if t.dead {
+		return false
+	}
+	if more {
+		t.out.flush(t.set.Linger)
+	} else {
+		t.out.flush(0)
+		t.rest()
+	}
+	t.m.Room.Set(int64(t.out.roomLeft()))
+	t.out.publish()
+	return more
+}
+
+// work emits for one turn.
+func (t *spoutTask) work() (more bool) {
+	if t.listed && !t.drained {
+		t.open()
+	}
+	sent, began := 0, t.now
+	for trees := 1; sent < turnTuples; trees++ {
+		if t.tracked() {
+			t.origin.settle()
+			if !t.origin.replay() || t.origin.full() {
+				return false
+			}
+		}
+		if t.out.kept > 0 || t.dead {
+			return false
+		}
+		if t.cur == nil && !t.choose() {
+			return false
+		}
+		n := t.emit()
+		sent += n
+		if n >= 64 || trees%16 == 0 {
+			if t.now = t.ctx.Now(); t.now-began >= turnTime {
+				break
+			}
+		}
+	}
+	return true
+}
+
+// emit sends the next messages of the current batch: one tree.
+func (t *spoutTask) emit() int {
+	b := t.cur
+	var n int
+	if t.tracked() {
+		n = t.origin.emit(b, t.next)
+	} else {
+		s, cells, end := b.Run(t.next)
+		n = end - t.next
+		t.out.run(s.Stream, s.Kinds, cells, n, nil)
+		t.m.Untracked.Add(int64(n))
+	}
+	if t.next += n; t.next == b.Len() {
+		t.cur = nil
+		if !t.tracked() {
+			b.Done = true
+			t.commit(t.splits[b.Split])
+		}
+	}
+	return n
+}
+
+// commit moves the position of a split over all that is done.
+func (t *spoutTask) commit(r *reading) {
+	n := 0
+	for n < len(r.waiting) && r.waiting[n].Done && r.waiting[n] != t.cur {
+		r.position = r.waiting[n].Position
+		t.home(r.waiting[n])
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	k := copy(r.waiting, r.waiting[n:])
+	clear(r.waiting[k:])
+	r.waiting = r.waiting[:k]
+	t.tellCommit(r)
+}
+
+// tellCommit tells the supervisor of a position, not too often.
+func (t *spoutTask) tellCommit(r *reading) {
+	if r.position == r.told {
+		return
+	}
+	if r.toldAt > 0 && t.now-r.toldAt < commitEvery && !(r.eof && len(r.waiting) == 0) {
+		if !t.commits {
+			t.commits = true
+			t.after(commitEvery, commit{})
+		}
+		return
+	}
+	r.told, r.toldAt = r.position, t.now
+	t.ctx.Send(t.sup, committed{t.id, t.life, string(r.split), r.position})
+	if c, is := t.node.Source.(spout.Committer); is {
+		ctx, split, position := t.running, r.split, r.position
+		t.ctx.Block(func() any {
+			return commitDone{r, t.calling("Commit", func() error { return c.Commit(ctx, split, position) })}
+		})
+	}
+}
+
+// drain ends the input here: what has been read and not begun is dropped, and
+// will be read again by the next run.
+func (t *spoutTask) drain() {
+	if t.drained {
+		return
+	}
+	t.drained = true
+	t.cancel() // a Next that waits comes back
+	for _, r := range t.splits {
+		if b := r.ready; b != nil {
+			r.ready = nil
+			r.waiting = r.waiting[:len(r.waiting)-1]
+			if t.tracked() {
+				t.origin.bytes -= b.Size()
+			}
+			t.home(b)
+		}
+		if !r.busy && !r.eof {
+			r.eof = true
+			t.shut(r)
+		}
+	}
+}
+
+// rest ends the task when there is nothing left to read and nothing open.
+func (t *spoutTask) rest() {
+	if t.ended || t.cur != nil || t.out.kept > 0 || t.origin != nil && !t.origin.atRest() {
+		return
+	}
+	if !t.drained && !t.listed {
+		return
+	}
+	if !t.drained && t.todo < len(t.splits) {
+		return
+	}
+	for _, r := range t.splits[:t.todo] {
+		if !r.eof && !(t.drained && !r.busy) || r.ready != nil {
+			return
+		}
+	}
+	for _, r := range t.splits {
+		r.toldAt = 0
+		t.tellCommit(r)
+	}
+	t.end()
+}
+
+// Stopped closes the readers.
+func (t *spoutTask) Stopped(ctx actor.Context) {
+	t.enter(ctx)
+	if t.cancel != nil {
+		t.cancel()
+	}
+	for _, r := range t.splits {
+		if !r.busy {
+			t.shut(r)
+		}
+	}
+}

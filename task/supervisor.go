@@ -1,0 +1,278 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+// ErrDrain reports that a run did not come to rest before its deadline.
+var ErrDrain = errors.New("not drained in time")
+
+// DrainBy asks the supervisor to end the run in good order: spouts read no more,
+// and what is open is finished. After the deadline the run is ended as it is.
+type DrainBy struct{ Deadline time.Duration }
+
+// A Supervisor is the parent of all tasks of a run on one node. It starts them,
+// starts them again when they die, tells everybody of it, keeps the committed
+// positions, and stops everything at the end.
+//
+//	running --all ended, Stop, deadline--> stopping --all stopped--> stopped
+//
+// A task's incarnation is an actor of its own, so what was in a dead one's
+// mailbox is gone with it.
+type Supervisor struct {
+	plan      *topology.Plan
+	set       *Settings
+	ms        []*metrics.Task
+	done      func(error)
+	ctx       actor.Context
+	children  []child // by TaskID
+	positions []map[string]string
+	running   int  // tasks whose present life has not ended its input
+	draining  bool // spouts that are started again must not read either
+	stopping  int  // 0: not yet; else 1 + the component that is being stopped
+	left      int  // its tasks that have not stopped
+	err       error
+}
+
+type child struct {
+	ref     actor.Ref
+	life    tuple.Incarnation
+	born    time.Duration // when this life was to begin
+	pause   time.Duration // before it
+	deaths  int           // in a row
+	strikes int           // of those, outside Execute
+	why     *failed
+	ended   bool
+	gone    bool
+}
+
+// NewSupervisor returns the behaviour that runs a plan. ms are the counters of
+// its tasks; done is called once, at the end, with what went wrong.
+func NewSupervisor(plan *topology.Plan, set *Settings, ms []*metrics.Task, done func(error)) *Supervisor {
+	return &Supervisor{plan: plan, set: set, ms: ms, done: done}
+}
+
+func (s *Supervisor) Start(ctx actor.Context) {
+	s.ctx = ctx
+	s.children = make([]child, len(s.plan.Tasks))
+	s.positions = make([]map[string]string, len(s.plan.Tasks))
+	for id := range s.children {
+		s.children[id] = child{life: tuple.NewIncarnation(s.plan.Epoch, 1)}
+		s.positions[id] = map[string]string{}
+	}
+	for id := range s.children {
+		s.spawn(tuple.TaskID(id))
+	}
+	s.running = len(s.children)
+	all := &Peers{Peers: s.peers()}
+	for id := range s.children {
+		ctx.Send(s.children[id].ref, all)
+	}
+}
+
+func (s *Supervisor) peers() []Peer {
+	ps := make([]Peer, len(s.children))
+	for id, c := range s.children {
+		ps[id] = Peer{Task: tuple.TaskID(id), Life: c.life, Ref: c.ref}
+	}
+	return ps
+}
+
+func (s *Supervisor) spawn(id tuple.TaskID) {
+	c := &s.children[id]
+	p := Peer{Task: id, Life: c.life}
+	var b actor.Behavior
+	if s.plan.Node(id).Source != nil {
+		committed := make(map[string]string, len(s.positions[id]))
+		for split, position := range s.positions[id] {
+			committed[split] = position
+		}
+		b = NewSpout(s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause, committed)
+	} else {
+		b = NewBolt(s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause)
+	}
+	c.born = s.ctx.Now() + c.pause
+	c.ref = s.ctx.Spawn(s.ms[id].Name, b)
+	s.ctx.Watch(c.ref)
+	if s.draining && s.plan.Node(id).Source != nil {
+		s.ctx.Send(c.ref, Drain{})
+	}
+}
+
+func (s *Supervisor) Receive(ctx actor.Context, msg any) {
+	s.ctx = ctx
+	switch msg := msg.(type) {
+	case ended:
+		c := &s.children[msg.task]
+		if msg.life == c.life && !c.ended {
+			c.ended = true
+			if s.running--; s.running == 0 {
+				s.stop(nil)
+			}
+		}
+	case failed:
+		c := &s.children[msg.task]
+		if msg.life != c.life || s.stopping > 0 {
+			break
+		}
+		if msg.fatal {
+			s.stop(msg.err)
+			break
+		}
+		c.why = &msg // acted on when the actor has ended
+	case actor.Terminated:
+		s.terminated(msg)
+	case committed:
+		if msg.life == s.children[msg.task].life {
+			s.positions[msg.task][msg.split] = msg.position
+			s.children[msg.task].strikes = 0
+		}
+	case DrainBy:
+		s.drain(msg.Deadline)
+	case drainOver:
+		if s.stopping == 0 {
+			s.stop(fmt.Errorf("%w: %d messages were open after %v", ErrDrain, s.open(), msg.after))
+		}
+	case Stop:
+		s.stop(msg.Err)
+	default:
+		panic(fmt.Sprintf("supervisor got a %T", msg))
+	}
+}
+
+type drainOver struct{ after time.Duration }
+
+func (s *Supervisor) open() (n int64) {
+	for _, m := range s.ms {
+		n += m.Open()
+	}
+	return n
+}
+
+func (s *Supervisor) drain(deadline time.Duration) {
+	if s.draining || s.stopping > 0 {
+		return
+	}
+	s.draining = true
+	s.ctx.After(deadline, drainOver{deadline})
+	for id := range s.children {
+		if s.plan.Node(tuple.TaskID(id)).Source != nil {
+			s.ctx.Send(s.children[id].ref, Drain{})
+		}
+	}
+}
+
+var errKilled = errors.New("killed")
+
+func (s *Supervisor) terminated(msg actor.Terminated) {
+	for id := range s.children {
+		c := &s.children[id]
+		if c.ref != msg.Ref || c.gone {
+			continue
+		}
+		if s.stopping > 0 {
+			s.stopped(tuple.TaskID(id))
+			return
+		}
+		err, own := msg.Err, msg.Err != nil
+		if c.why != nil {
+			err, own = c.why.err, c.why.own
+		} else if err == nil {
+			err = errKilled
+		}
+		c.why = nil
+		s.again(tuple.TaskID(id), err, own)
+		return
+	}
+}
+
+// again starts the next life of a task.
+func (s *Supervisor) again(id tuple.TaskID, err error, own bool) {
+	c, m := &s.children[id], s.ms[id]
+	now := s.ctx.Now()
+	if now-c.born >= max(time.Second, 2*c.pause) {
+		c.deaths = 0
+	}
+	c.deaths++
+	if own {
+		c.strikes++
+	}
+	if c.strikes > maxStrikes {
+		s.set.Event(&Died{Task: m.Name, Life: c.life, Err: err})
+		s.stop(fmt.Errorf("task %s has died %d times in a row, the last time of: %w", m.Name, c.strikes, err))
+		return
+	}
+	c.pause = 0 // the first time at once
+	if c.deaths > 1 {
+		c.pause = backoff(c.deaths - 1)
+	}
+	m.Abandon()
+	m.Restarts.Add(1)
+	s.set.Event(&Died{Task: m.Name, Life: c.life, Err: err, Again: c.pause})
+	if c.ended {
+		c.ended = false
+		s.running++
+	}
+	c.life++
+	s.spawn(id)
+	news := &Peers{Peers: []Peer{{Task: id, Life: c.life, Ref: c.ref}}}
+	for other := range s.children {
+		if tuple.TaskID(other) != id {
+			s.ctx.Send(s.children[other].ref, news)
+		}
+	}
+	s.ctx.Send(c.ref, &Peers{Peers: s.peers()})
+}
+
+// stop ends the run: components are stopped in topological order.
+func (s *Supervisor) stop(err error) {
+	if s.stopping > 0 {
+		return
+	}
+	s.err = err
+	s.stopNext()
+}
+
+func (s *Supervisor) stopNext() {
+	for s.left == 0 {
+		if s.stopping == len(s.plan.Components) {
+			s.stopping++
+			s.done(s.err)
+			return
+		}
+		n := &s.plan.Components[s.stopping]
+		s.stopping++
+		s.left = n.Parallel
+		for i := range n.Parallel {
+			id := n.First + tuple.TaskID(i)
+			if s.children[id].gone {
+				s.left--
+				continue
+			}
+			s.ctx.Stop(s.children[id].ref)
+		}
+	}
+}
+
+// stopped counts a task that has ended while the run is being stopped.
+func (s *Supervisor) stopped(id tuple.TaskID) {
+	s.children[id].gone = true
+	n := &s.plan.Components[s.stopping-1]
+	if id >= n.First && id < n.First+tuple.TaskID(n.Parallel) {
+		s.left--
+		s.stopNext()
+	}
+}
+
+// Turn does nothing: a supervisor has no work of its own.
+func (s *Supervisor) Turn(actor.Context) bool { return false }
+
+// Stopped does nothing: its children are stopped with it.
+func (s *Supervisor) Stopped(actor.Context) {}

@@ -1,0 +1,186 @@
+package topology
+
+import (
+	"slices"
+	"time"
+
+	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/tuple"
+)
+
+// A Builder takes the description of a topology. It collects mistakes instead of
+// returning them, so that a definition reads without error handling; Build
+// reports them.
+//
+// Owner: the run of the definition that it was given to. It is of no use after
+// that, and not safe for concurrent use.
+type Builder struct {
+	given      map[string][]string // texts of parameters
+	params     []Param
+	paramErrs  []error
+	userErrs   []error
+	guarantee  Guarantee
+	components []*Component          // declared, in that order
+	handles    map[string]*Component // of the first of each name, or not declared yet
+}
+
+const (
+	defaultStream = "default"
+	maxParallel   = 4096 // tasks of a component
+)
+
+// kind is what a component is, as it is called in errors.
+type kind string
+
+const (
+	none       kind = ""
+	undeclared kind = "component"
+	spoutKind  kind = "spout"
+	boltKind   kind = "bolt"
+)
+
+// Check adds a mistake of the definition's own, such as a parameter that is out
+// of range, to those that Build reports. A nil error is no mistake.
+func (b *Builder) Check(err error) {
+	if err != nil {
+		b.userErrs = append(b.userErrs, &BuildError{Detail: err.Error(), Err: err})
+	}
+}
+
+// Guarantee sets what happens to messages that fail or are lost. Without it a
+// topology is AtLeastOnce.
+func (b *Builder) Guarantee(g Guarantee) { b.guarantee = g }
+
+// Spout declares a component that reads from source.
+func (b *Builder) Spout(name string, source spout.Source) *Component {
+	c := b.declare(name, spoutKind)
+	c.source = source
+	return c
+}
+
+// Bolt declares a component whose tasks are made by factory and get what inputs
+// say.
+func (b *Builder) Bolt(name string, factory bolt.Factory, inputs ...Subscription) *Component {
+	c := b.declare(name, boltKind)
+	c.factory = factory
+	c.inputs = slices.Clone(inputs)
+	return c
+}
+
+// Component returns the component with the given name, which may be declared
+// later. If it never is, that is a mistake.
+func (b *Builder) Component(name string) *Component {
+	c := b.handles[name]
+	if c == nil {
+		c = &Component{b: b, name: name, kind: undeclared, parallel: 1}
+		b.handles[name] = c
+	}
+	return c
+}
+
+func (b *Builder) declare(name string, k kind) *Component {
+	c := b.Component(name)
+	if c.kind != undeclared { // taken: check tells
+		c = &Component{b: b, name: name, parallel: 1}
+	}
+	c.kind = k
+	b.components = append(b.components, c)
+	return c
+}
+
+// A Component is a spout or a bolt of a topology. Its methods add to it and
+// return it, or make subscriptions to its streams.
+type Component struct {
+	b        *Builder
+	name     string
+	kind     kind
+	source   spout.Source
+	factory  bolt.Factory
+	streams  []*tuple.Schema
+	parallel int
+	every    time.Duration
+	ticks    bool // Every was called
+	inputs   []Subscription
+}
+
+// Emits declares the stream "default" with the given fields.
+func (c *Component) Emits(fields ...string) *Component { return c.EmitsTo(defaultStream, fields...) }
+
+// EmitsTo declares another stream. Emit without a choice of stream goes to the
+// one that was declared first.
+func (c *Component) EmitsTo(stream string, fields ...string) *Component {
+	c.streams = append(c.streams, &tuple.Schema{Component: c.name, Stream: stream, Fields: slices.Clone(fields)})
+	return c
+}
+
+// Parallel sets the number of tasks, from 1 to 4,096; without it there is one.
+func (c *Component) Parallel(n int) *Component {
+	c.parallel = n
+	return c
+}
+
+// Every sets the interval at which the tasks of a bolt are ticked. It must be
+// greater than zero.
+func (c *Component) Every(d time.Duration) *Component {
+	c.every, c.ticks = d, true
+	return c
+}
+
+// Stream returns a declared stream, to subscribe to it. The groupings of the
+// component itself are those of the stream "default".
+func (c *Component) Stream(name string) *Stream { return &Stream{c, name} }
+
+// Shuffle gives each tuple of the default stream to any one task.
+func (c *Component) Shuffle() Subscription { return c.Stream(defaultStream).Shuffle() }
+
+// LocalOrShuffle gives each tuple of the default stream to a task of the same
+// node if there is one, else to any.
+func (c *Component) LocalOrShuffle() Subscription { return c.Stream(defaultStream).LocalOrShuffle() }
+
+// By gives tuples of the default stream with equal values of the fields to the
+// same task.
+func (c *Component) By(fields ...string) Subscription { return c.Stream(defaultStream).By(fields...) }
+
+// Global gives all tuples of the default stream to the first task.
+func (c *Component) Global() Subscription { return c.Stream(defaultStream).Global() }
+
+// All gives each tuple of the default stream to every task.
+func (c *Component) All() Subscription { return c.Stream(defaultStream).All() }
+
+// A Stream is one output of a component. Its groupings are those of [Component].
+type Stream struct {
+	from *Component
+	name string
+}
+
+// Shuffle gives each tuple to any one task.
+func (s *Stream) Shuffle() Subscription { return s.subscribe(Shuffle) }
+
+// LocalOrShuffle gives each tuple to a task of the same node if there is one,
+// else to any.
+func (s *Stream) LocalOrShuffle() Subscription { return s.subscribe(LocalOrShuffle) }
+
+// By gives tuples with equal values of the fields to the same task. The order of
+// the fields matters: two bolts that are to agree on the task's number name them
+// in the same order.
+func (s *Stream) By(fields ...string) Subscription { return s.subscribe(Fields, fields...) }
+
+// Global gives all tuples to the first task.
+func (s *Stream) Global() Subscription { return s.subscribe(Global) }
+
+// All gives each tuple to every task.
+func (s *Stream) All() Subscription { return s.subscribe(All) }
+
+func (s *Stream) subscribe(g Grouping, fields ...string) Subscription {
+	return Subscription{s.from, s.name, g, slices.Clone(fields)}
+}
+
+// A Subscription is an input for [Builder.Bolt]: a stream and which task gets
+// which of its tuples. The groupings of a component and of a [Stream] make it.
+type Subscription struct {
+	from     *Component
+	stream   string
+	grouping Grouping
+	fields   []string
+}
