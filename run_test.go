@@ -46,12 +46,14 @@ func TestCountsWords(t *testing.T) {
 	got := map[string]int64{}
 	top := topology.New("words", func(b *topology.Builder) {
 		lines := b.Spout("lines", spout.Slice(lines...)).Emits("line")
-		words := b.Bolt("split", func() bolt.Bolt { return each(func(in tuple.Tuple, out *bolt.Collector) error {
-			for w := range strings.FieldsSeq(in.String("line")) {
-				out.Emit(w)
-			}
-			return nil
-		}) }, lines.Shuffle()).Emits("word").Parallel(2)
+		words := b.Bolt("split", func() bolt.Bolt {
+			return each(func(in tuple.Tuple, out *bolt.Collector) error {
+				for w := range strings.FieldsSeq(in.String("line")) {
+					out.Emit(w)
+				}
+				return nil
+			})
+		}, lines.Shuffle()).Emits("word").Parallel(2)
 		sums := b.Bolt("count", func() bolt.Bolt { return counts{} }, words.By("word")).Emits("word", "count").Parallel(4)
 		b.Bolt("gather", func() bolt.Bolt { return gather{got} }, sums.Global())
 	})

@@ -226,6 +226,8 @@ func TestVerdictsAreHandedOver(t *testing.T) {
 	r.Fails = []Fail{{Seq: 1, Index: 4, Err: "first"}, {Seq: 500, Class: Panicked, Err: "late"}}
 	l.Report(0, r)
 	got, late := l.Drain(nil), l.Late(nil)
+	require.Len(t, got, 1)
+	require.Len(t, late, 1)
 	l.Open(0, 2, 0, new(int))
 	r = consume(2)
 	r.Fails = []Fail{{Seq: 2, Index: 5, Err: "second"}, {Seq: 501, Class: Panicked, Err: "later"}}
@@ -256,6 +258,7 @@ func TestReportAllocatesNothing(t *testing.T) {
 	}
 	round()
 	require.Zero(t, testing.AllocsPerRun(1000, round))
+	require.Len(t, vs, 1)
 	require.Equal(t, Done, vs[0].Outcome)
 }
 

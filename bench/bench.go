@@ -1,5 +1,5 @@
 // Package bench measures how fast topologies run: it is what the command bench
-// is made of.
+// is made of. It is not for use outside Egret.
 //
 //	         warm-up              timed phase
 //	start |-----------|==============================| stop

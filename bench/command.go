@@ -44,13 +44,13 @@ and counted by word).
 
 Look at ratios: absolute rates depend on what else the machine does.`,
 		Args: cobra.NoArgs,
+		// What is wrong with the flags is said before RunE, whose errors are failures
+		// of a measurement.
+		PreRunE: func(*cobra.Command, []string) error { return o.check() },
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx := c.Context()
 			if ctx == nil {
 				ctx = context.Background()
-			}
-			if err := o.check(); err != nil {
-				return err
 			}
 			if o.compare {
 				return o.runCompare(ctx, c)

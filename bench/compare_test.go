@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asChild) == "" {
 		os.Exit(m.Run())
 	}
-	c := Command(runToy)
+	c := Command(runHurried)
 	c.SetArgs(os.Args[1:])
 	c.SilenceUsage = true
 	if c.Execute() != nil {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 func command(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
-	c := Command(runToy)
+	c := Command(runHurried)
 	var stdout, stderr bytes.Buffer
 	c.SetArgs(args)
 	c.SetOut(&stdout)
@@ -176,7 +176,9 @@ func TestComparisonFails(t *testing.T) {
 	_, err = c.run(t.Context())
 	require.ErrorContains(t, err, "in round 1: nothing went through in 1s")
 
-	c.child = func(context.Context, []string) (Result, error) { return Result{}, errors.New("bench: exit status 1: no memory") }
+	c.child = func(context.Context, []string) (Result, error) {
+		return Result{}, errors.New("bench: exit status 1: no memory")
+	}
 	_, err = c.run(t.Context())
 	require.ErrorContains(t, err, "in round 1: bench: exit status 1: no memory")
 }

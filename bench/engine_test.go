@@ -19,7 +19,7 @@ import (
 
 const (
 	turn     = time.Millisecond // of the toy engine
-	perTurn  = 256              // messages that a reader emits in it
+	perTurn  = 32               // messages that a reader emits in it
 	turnRate = float64(perTurn) * float64(time.Second) / float64(turn)
 )
 
@@ -29,20 +29,32 @@ type toy struct {
 	plan    *topology.Plan
 	bolts   map[tuple.TaskID]bolt.Bolt
 	outs    map[int]*bolt.Collector
-	turns   map[*topology.Route]int
+	parcels []tuple.Parcel // by receiving component
+	turn    int
 	ackable bool
+	pause   time.Duration
+	perTurn int
 
 	mu     sync.Mutex
 	counts Counts
 }
 
-// runToy is a Runner.
 func runToy(ctx context.Context, t *topology.Topology, g topology.Guarantee) Running {
+	return startToy(ctx, t, g, turn, perTurn)
+}
+
+// runHurried does not sleep, for processes where time is real.
+func runHurried(ctx context.Context, t *topology.Topology, g topology.Guarantee) Running {
+	return startToy(ctx, t, g, 0, 256)
+}
+
+func startToy(ctx context.Context, t *topology.Topology, g topology.Guarantee, pause time.Duration, perTurn int) Running {
 	plan, err := t.Build(topology.Options{Guarantee: &g})
 	if err != nil {
 		return Running{Wait: func() (Counts, error) { return Counts{}, err }}
 	}
-	e := &toy{plan: plan, bolts: map[tuple.TaskID]bolt.Bolt{}, outs: map[int]*bolt.Collector{}, turns: map[*topology.Route]int{}, ackable: g == topology.AtLeastOnce}
+	e := &toy{plan: plan, bolts: map[tuple.TaskID]bolt.Bolt{}, outs: map[int]*bolt.Collector{},
+		parcels: make([]tuple.Parcel, len(plan.Components)), ackable: g == topology.AtLeastOnce, pause: pause, perTurn: perTurn}
 	e.counts.ExecutedBy = map[string]int64{}
 	for i := range plan.Components {
 		e.outs[i] = bolt.NewCollector(ctx, plan.Components[i].Streams, &toySink{e, i})
@@ -105,7 +117,7 @@ func (e *toy) run(ctx context.Context) error {
 		left := open[:0]
 		for _, r := range open {
 			var b spout.Batch
-			r.out.Collect(&b, perTurn)
+			r.out.Collect(&b, e.perTurn)
 			err := r.reader.Next(ctx, r.out)
 			if err != nil && err != io.EOF {
 				return err
@@ -128,7 +140,7 @@ func (e *toy) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(turn):
+		case <-time.After(e.pause):
 		}
 	}
 	return nil
@@ -141,7 +153,7 @@ type toySink struct {
 }
 
 func (s *toySink) Put(stream int, row *tuple.Row) {
-	s.e.deliver(s.component, stream, append([]tuple.Kind{}, row.Kinds...), append([]tuple.Cell{}, row.Cells...))
+	s.e.deliver(s.component, stream, row.Kinds, row.Cells)
 }
 
 func (e *toy) deliver(from, stream int, kinds []tuple.Kind, cells []tuple.Cell) {
@@ -149,11 +161,13 @@ func (e *toy) deliver(from, stream int, kinds []tuple.Kind, cells []tuple.Cell) 
 	for i := range n.Outputs {
 		r := &n.Outputs[i]
 		to := &e.plan.Components[r.To]
-		p := &tuple.Parcel{Schema: n.Streams[r.Stream]}
+		p := &e.parcels[r.To] // free: a topology has no cycle
+		p.Reset()
+		p.Schema = n.Streams[r.Stream]
 		p.Begin(kinds, 1)
 		p.Append(cells, 0)
-		e.turns[r]++
-		k := e.turns[r] % to.Parallel
+		e.turn++
+		k := e.turn % to.Parallel
 		if r.Grouping == topology.Fields {
 			k = len(p.Tuple(0).At(r.Fields[0]).String()) % to.Parallel
 		}

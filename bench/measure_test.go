@@ -24,19 +24,20 @@ func TestMeasure(t *testing.T) {
 		for _, g := range []topology.Guarantee{topology.AtMostOnce, topology.AtLeastOnce} {
 			t.Run(tt.topology+" "+g.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s := Setup{Topology: tt.topology, Guarantee: g, Spouts: 3, Bolts: 2, Latency: true}
+					s := Setup{Topology: tt.topology, Guarantee: g, Spouts: 2, Bolts: 2, Latency: true}
 					r, err := Measure(t.Context(), runToy, s, 100*time.Millisecond)
 					require.NoError(t, err)
 					require.Equal(t, 0.1, r.Seconds)
 					// The turn at either end may fall on this or that side of it.
-					within := 2 * turnRate * 3 / 100
-					require.InDelta(t, 3*turnRate, r.MessagesPerS, within)
-					require.InDelta(t, 3*turnRate*tt.tuples, r.TuplesPerS, within*tt.tuples)
-					require.InDelta(t, 3*turnRate*tt.words, r.WordsPerS, within*tt.words)
+					within := 4 * turnRate / 100
+					require.InDelta(t, 2*turnRate, r.MessagesPerS, within)
+					require.InDelta(t, 2*turnRate*tt.tuples, r.TuplesPerS, within*tt.tuples)
+					require.InDelta(t, 2*turnRate*tt.words, r.WordsPerS, within*tt.words)
 					require.Positive(t, r.AllocsPerTuple, "the toy allocates")
 					require.Positive(t, r.BytesPerTuple)
 					require.NotNil(t, r.Latency)
-					require.InDelta(t, r.MessagesPerS*r.Seconds/sampleEvery, r.Latency.Count, 60)
+					sinks := max(1, tt.words) // tuples a message that reach the last bolt
+					require.InEpsilon(t, r.MessagesPerS*r.Seconds/sampleEvery*sinks, r.Latency.Count, 0.15)
 					require.Nil(t, r.Due)
 					if g == topology.AtMostOnce {
 						require.Zero(t, r.AckedPerS)
@@ -63,11 +64,9 @@ func TestMeasureWithoutLatency(t *testing.T) {
 
 func TestDigest(t *testing.T) {
 	for _, spouts := range []int{1, 2} {
-		synctest.Test(t, func(t *testing.T) {
-			got, err := Digest(t.Context(), runToy, Setup{Spouts: spouts, Bolts: 2})
-			require.NoError(t, err)
-			require.Equal(t, wantDigest(spouts), got)
-		})
+		got, err := Digest(t.Context(), runHurried, Setup{Spouts: spouts, Bolts: 2})
+		require.NoError(t, err)
+		require.Equal(t, wantDigest(spouts), got)
 	}
 	require.NotEqual(t, wantDigest(1), wantDigest(2))
 }

@@ -1,6 +1,10 @@
 package spout
 
-import "github.com/egretstream/egret/tuple"
+import (
+	"slices"
+
+	"github.com/egretstream/egret/tuple"
+)
 
 const (
 	maxBatchText = 256 << 10 // bytes of text after which a batch is full
@@ -42,8 +46,14 @@ func (b *Batch) Append(stream int, r *tuple.Row) {
 	if k < 0 || b.segments[k].Stream != stream || !same(b.segments[k].Kinds, r.Kinds) {
 		b.begin(stream, r.Kinds)
 	}
-	for i := range r.Cells {
-		b.cells = append(b.cells, r.Cells[i])
+	o := len(b.cells)
+	if o+len(r.Cells) > cap(b.cells) {
+		b.cells = slices.Grow(b.cells, max(len(r.Cells), cap(b.cells), 64))
+	}
+	b.cells = b.cells[:o+len(r.Cells)]
+	d := b.cells[o:]
+	for i := range d { // not append: see tuple.Parcel.Append
+		d[i] = r.Cells[i]
 	}
 	b.n++
 	b.text += r.Text

@@ -43,7 +43,9 @@ type boltTask struct {
 	sender   int // of the parcel in hand
 	accounts []slotAccount
 	anchor   anchor
-	slot     int // that anchor belongs to; -1: none yet
+	slot     int    // that anchor belongs to; -1: none yet
+	since    int    // tuples of hand before it are booked in accounts
+	keys     uint64 // counts the anchors
 
 	senders []tuple.TaskID
 	index   []int32 // of senders, by TaskID
@@ -300,7 +302,7 @@ func (t *boltTask) take() bool {
 			t.m.Refused.Add(1)
 			continue // its trees have been given back
 		}
-		t.hand, t.row, t.slot = p, 0, -1
+		t.hand, t.row, t.since, t.slot = p, 0, 0, -1
 		t.sender = int(t.index[p.From])
 		t.accounts = t.accounts[:0]
 		for i := range p.Slots {
@@ -409,33 +411,48 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 	for t.row < end {
 		ref := p.Refs[t.row]
 		if int(ref.Slot) != t.slot {
-			t.slot = int(ref.Slot)
-			t.anchor.tree = p.Slots[t.slot].Tree
-			t.anchor.acc = &t.accounts[t.slot].account
+			t.leave(p)
+			t.enterSlot(p, int(ref.Slot))
 		}
 		t.anchor.index = ref.Index
-		if err := t.bolt.Execute(p.Tuple(t.row), t.collector); err != nil {
+		err := t.bolt.Execute(p.Tuple(t.row), t.collector)
+		t.row++
+		if err != nil {
 			class := acker.Failed
 			if bolt.IsReject(err) {
 				class = acker.Rejected
 			}
 			t.refuse(class, err.Error())
-			t.next(p)
-			return 1
+			failed = 1
+			break
 		}
-		t.next(p)
 		if t.out.kept > 0 {
 			break
 		}
 	}
-	return 0
+	t.leave(p)
+	return failed
 }
 
-// next ends the tuple at t.row: acked or failed, its tree's part is one less.
-func (t *boltTask) next(p *tuple.Parcel) {
-	t.row++
+// enterSlot makes the tuples that follow anchored to another tree.
+func (t *boltTask) enterSlot(p *tuple.Parcel, slot int) {
+	t.slot = slot
+	t.anchor.tree = p.Slots[slot].Tree
+	t.anchor.acc = &t.accounts[slot].account
+	t.keys++
+	t.anchor.key = t.keys
+}
+
+// leave books the tuples up to t.row, acked or failed: their tree's part is so
+// much less, and its entry leaves when nothing is left.
+func (t *boltTask) leave(p *tuple.Parcel) {
+	n := t.row - t.since
+	if n == 0 {
+		return
+	}
+	t.since = t.row
 	a := &t.accounts[t.slot]
-	if a.left--; a.left == 0 {
+	if a.left -= uint32(n); a.left == 0 {
 		s := &p.Slots[t.slot]
 		t.reports.entry(s.Tree, s.Edge^a.xor, a.mask)
 	}
@@ -458,12 +475,11 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 		t.died(value, inHand)
 		return
 	}
+	t.row++
 	if t.anchor.acc != nil {
 		t.refuse(acker.Rejected, fmt.Sprintf("%s: %v", t.m.Name, mistake))
-		t.next(p)
-		return
+		t.leave(p)
 	}
-	t.row++
 }
 
 // describe returns the values of a tuple for people, cut when they are long.

@@ -128,6 +128,7 @@ func (o *origin) tree(r run, s *spout.Segment, cells []tuple.Cell) {
 	a := anchor{
 		tree: tuple.TreeID{Task: o.c.id, Incarnation: o.c.life, Seq: o.ledger.Next()},
 		acc:  &acc,
+		key:  o.ledger.Next() | 1<<63, // apart from those of a bolt's inputs
 	}
 	o.c.out.run(s.Stream, s.Kinds, cells, int(r.n), &a)
 	o.ledger.Open(o.c.now, acc.xor, acc.mask, r)

@@ -15,6 +15,7 @@ type anchor struct {
 	tree  tuple.TreeID
 	index uint16
 	acc   *account
+	key   uint64 // not 0, and another one whenever tree changes
 }
 
 // An account adds up the edges charged to one input parcel's part in one tree.
@@ -72,7 +73,8 @@ type lane struct {
 	input  int
 	schema *tuple.Schema
 	open   *tuple.Parcel
-	listed bool // in outbox.live
+	key    uint64 // of the anchor whose tree has the last slot of open; 0: none
+	listed bool   // in outbox.live
 }
 
 func (o *outbox) setup(c *core, seed uint64) {
@@ -155,8 +157,11 @@ func (o *outbox) add(l *lane, kinds []tuple.Kind, cells []tuple.Cell, text int, 
 	}
 	p.Append(cells, text)
 	if a != nil {
-		s := o.slot(l, p, a)
-		s.Count++
+		if l.key == a.key {
+			p.Slots[len(p.Slots)-1].Count++
+		} else {
+			o.slot(l, p, a).Count++
+		}
 		p.Refs = append(p.Refs, tuple.Ref{Slot: uint16(len(p.Slots) - 1), Index: a.index})
 	}
 	if p.Len() >= o.c.set.ParcelSize || p.Text() >= parcelText {
@@ -167,6 +172,7 @@ func (o *outbox) add(l *lane, kinds []tuple.Kind, cells []tuple.Cell, text int, 
 // slot returns the slot of a's tree at the end of p. The edge is made now, when
 // the first tuple of the tree goes in, never when the parcel closes (R2).
 func (o *outbox) slot(l *lane, p *tuple.Parcel, a *anchor) *tuple.Slot {
+	l.key = a.key
 	if k := len(p.Slots) - 1; k >= 0 && p.Slots[k].Tree == a.tree {
 		return &p.Slots[k]
 	}
@@ -291,7 +297,7 @@ func (o *outbox) begin(l *lane, kinds []tuple.Kind) *tuple.Parcel {
 	p.To, p.ToLife = l.pair.task, c.peers[l.pair.task].Life
 	p.Input, p.Schema, p.Opened = l.input, l.schema, c.now
 	p.Begin(kinds, c.set.ParcelSize)
-	l.open = p
+	l.open, l.key = p, 0
 	if !l.listed {
 		l.listed = true
 		o.live = append(o.live, l)

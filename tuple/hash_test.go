@@ -15,7 +15,7 @@ import (
 // hashOf hashes all of values.
 func hashOf(values ...any) uint64 {
 	cells, ks := make([]Cell, len(values)), make([]Kind, len(values))
-	if bad := setCells(cells, ks, values); bad >= 0 {
+	if _, bad := setCells(cells, ks, values); bad >= 0 {
 		panic(badValue(values[bad]))
 	}
 	fields := make([]int, len(values))

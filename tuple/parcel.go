@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 )
 
 // MaxParcel is the most tuples a parcel can hold.
@@ -18,13 +19,18 @@ type Schema struct {
 
 // Index returns the position of a field, or -1.
 func (s *Schema) Index(field string) int {
+	// A name written in the program is mostly the same text in memory as where the
+	// stream was declared, which is found without looking at the bytes.
 	for i := range s.Fields {
-		if s.Fields[i] == field {
+		f := s.Fields[i]
+		if len(f) == len(field) && unsafe.StringData(f) == unsafe.StringData(field) {
 			return i
 		}
 	}
-	return -1
+	return s.search(field)
 }
+
+func (s *Schema) search(field string) int { return slices.Index(s.Fields, field) }
 
 // A Slot is one tree's part in a parcel, which is one edge of the tree.
 type Slot struct {

@@ -21,13 +21,11 @@ func (r *Row) Set(s *Schema, values []any) {
 		r.Cells, r.Kinds = make([]Cell, n), make([]Kind, n)
 	}
 	r.Cells, r.Kinds = r.Cells[:n], r.Kinds[:n]
-	if bad := setCells(r.Cells, r.Kinds, values); bad >= 0 {
+	text, bad := setCells(r.Cells, r.Kinds, values)
+	if bad >= 0 {
 		r.refuse(s, bad, values)
 	}
-	r.Text = 0
-	for i, k := range r.Kinds {
-		r.Text += r.Cells[i].size(k)
-	}
+	r.Text = text
 }
 
 func wrongArity(s *Schema, n int) {

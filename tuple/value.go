@@ -163,7 +163,7 @@ func Any(v any) Value {
 func ValueOf(v any) (Value, error) {
 	var c [1]Cell
 	var k [1]Kind
-	if bad := setCells(c[:], k[:], []any{v}); bad >= 0 {
+	if _, bad := setCells(c[:], k[:], []any{v}); bad >= 0 {
 		return Value{}, badValue(v)
 	}
 	return Value{c[0], k[0]}, nil
@@ -184,15 +184,17 @@ func timeCell(t time.Time) (Cell, bool) {
 }
 
 // setCells fills cells and kinds from values, which are as many. It returns the
-// index of the first value that is of no kind, or -1.
+// bytes of text that the cells point at, and the index of the first value that
+// is of no kind, or -1.
 //
 // Nothing here may store a value itself or hand it to fmt: then the compiler
 // would move every box that the caller of Emit makes to the heap.
-func setCells(cells []Cell, ks []Kind, values []any) int {
+func setCells(cells []Cell, ks []Kind, values []any) (text, bad int) {
 	for i, v := range values {
 		switch v := v.(type) {
 		case string:
 			cells[i], ks[i] = textCell(v), KindString
+			text += len(v)
 		case int:
 			cells[i], ks[i] = Cell{num: uint64(v)}, KindInt64
 		case int64:
@@ -211,10 +213,11 @@ func setCells(cells []Cell, ks []Kind, values []any) int {
 			b := make([]byte, len(v))
 			copy(b, v)
 			cells[i], ks[i] = bytesCell(b), KindBytes
+			text += len(v)
 		case time.Time:
 			c, ok := timeCell(v)
 			if !ok {
-				return i
+				return text, i
 			}
 			cells[i], ks[i] = c, KindTime
 		case time.Duration:
@@ -223,6 +226,7 @@ func setCells(cells []Cell, ks []Kind, values []any) int {
 			cells[i], ks[i] = Cell{}, KindNil
 		case Value:
 			cells[i], ks[i] = v.cell, v.kind
+			text += v.cell.size(v.kind)
 		case int8:
 			cells[i], ks[i] = Cell{num: uint64(int64(v))}, KindInt64
 		case int16:
@@ -242,10 +246,10 @@ func setCells(cells []Cell, ks []Kind, values []any) int {
 		case float32:
 			cells[i], ks[i] = Cell{num: math.Float64bits(float64(v))}, KindFloat64
 		default:
-			return i
+			return text, i
 		}
 	}
-	return -1
+	return text, -1
 }
 
 // badValue says why setCells refused v. It runs once per mistake, on a copy of

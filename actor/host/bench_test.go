@@ -7,7 +7,7 @@ import (
 	"github.com/egretstream/egret/actor/host"
 )
 
-type parcel struct{ n int }
+type parcel struct{}
 
 // BenchmarkSend/to=one is a producer that never waits, in rounds of 512 messages;
 // to=pingpong two actors of which only one has something to do at a time.

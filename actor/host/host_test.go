@@ -546,7 +546,7 @@ func TestForeignRef(t *testing.T) {
 // Actors come, talk and go while the host closes: Close returns, and nothing of
 // them is left (goleak).
 func TestCloseUnderLoad(t *testing.T) {
-	for range 20 {
+	for range 8 {
 		h := host.New(host.Config{})
 		var family func(depth int) *script
 		family = func(depth int) *script {

@@ -128,9 +128,6 @@ func (c behaviorContext) Send(to actor.Ref, msg any) { addressOf(to).send(msg) }
 
 func (c behaviorContext) After(d time.Duration, msg any) {
 	r := c.r
-	if r.over {
-		return
-	}
 	t := &timer{msg: msg}
 	r.timers[t] = struct{}{}
 	r.host.running.Add(1)

@@ -15,6 +15,9 @@ type member struct {
 	seen *int
 }
 
+// join closes the ring: the last member is spawned before the first.
+type join struct{ next actor.Ref }
+
 type token struct{ hops int }
 
 func (m *member) Start(actor.Context)     {}
@@ -23,8 +26,8 @@ func (m *member) Stopped(actor.Context)   {}
 
 func (m *member) Receive(ctx actor.Context, msg any) {
 	switch msg := msg.(type) {
-	case actor.Ref: // the first was spawned before the last
-		m.next = msg
+	case join:
+		m.next = msg.next
 	case token:
 		*m.seen++
 		if msg.hops > 0 {
@@ -35,15 +38,13 @@ func (m *member) Receive(ctx actor.Context, msg any) {
 
 // ring spawns n members; the token goes to the first.
 func ring(w *sim.World, n int, seen *int) (first actor.Ref) {
-	var next actor.Ref
-	last := &member{seen: seen}
-	next = w.Spawn("last", last)
-	end := next
+	last := w.Spawn("last", &member{seen: seen})
+	first = last
 	for range n - 1 {
-		next = w.Spawn("member", &member{next: next, seen: seen})
+		first = w.Spawn("member", &member{next: first, seen: seen})
 	}
-	w.Send(end, next)
-	return next
+	w.Send(last, join{first})
+	return first
 }
 
 func ExampleWorld() {

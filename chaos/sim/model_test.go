@@ -43,6 +43,9 @@ func TestOrderUnderFaults(t *testing.T) {
 					heard[i][m.by]++
 				},
 				turn: func(ctx actor.Context) bool {
+					if rounds == 30 {
+						return false
+					}
 					for range ctx.Rand().IntN(4) {
 						to := ctx.Rand().IntN(n)
 						w.Spend(time.Duration(ctx.Rand().IntN(100)) * us)

@@ -1,0 +1,120 @@
+// Package to has the bolts that write to what is outside of a topology.
+package to
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+
+	"golang.org/x/term"
+
+	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/tuple"
+)
+
+const bufferSize = 64 << 10
+
+// Print returns a factory of bolts that write a line to w for each tuple: its
+// values with a space between them, strings and bytes as they are. The lines of all tasks
+// go to the same w, one task after the other and never a part of a line; nothing
+// else should write to w, unless it is an os.File.
+//
+// A task collects 64 KB before it writes. It writes what it has when its input
+// ends, at each tick, and when it is closed; so give the component of an endless
+// topology an interval. A line is acked when it is collected: what a task had not
+// written when its process was killed is not printed again.
+//
+// A tuple whose lines cannot be written fails with the error of w. Lines that were
+// collected before it stay and are tried again.
+func Print(w io.Writer) bolt.Factory {
+	s := &shared{w: w}
+	return func() bolt.Bolt { return &printer{to: s, limit: bufferSize} }
+}
+
+// Stdout is Print for the standard output. On a terminal each line is written at
+// once.
+func Stdout() bolt.Factory {
+	s := &shared{w: os.Stdout}
+	limit := bufferSize
+	if term.IsTerminal(int(os.Stdout.Fd())) {
+		limit = 1
+	}
+	return func() bolt.Bolt { return &printer{to: s, limit: limit} }
+}
+
+// shared is the writer of all tasks of a component.
+type shared struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *shared) write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(b)
+}
+
+// Invariant: buf begins at the beginning of a line unless the last write failed
+// in the middle of one, and ends at the end of a line. It has less than limit
+// bytes between two calls, unless a write failed.
+type printer struct {
+	to    *shared
+	limit int
+	buf   []byte
+}
+
+func (p *printer) Execute(in tuple.Tuple, _ *bolt.Collector) error {
+	before := len(p.buf)
+	for i := range in.Len() {
+		if i > 0 {
+			p.buf = append(p.buf, ' ')
+		}
+		p.buf = appendValue(p.buf, in.At(i))
+	}
+	p.buf = append(p.buf, '\n')
+	line := len(p.buf) - before
+	if len(p.buf) < p.limit {
+		return nil
+	}
+	err := p.flush()
+	if err != nil && len(p.buf) >= line {
+		// Nothing of this line is written, and its tuple will come again.
+		p.buf = p.buf[:len(p.buf)-line]
+	}
+	return err
+}
+
+func (p *printer) Tick(*bolt.Collector) error   { return p.flush() }
+func (p *printer) Finish(*bolt.Collector) error { return p.flush() }
+func (p *printer) Close() error                 { return p.flush() }
+
+// flush writes what there is, and keeps what could not be written.
+func (p *printer) flush() error {
+	if len(p.buf) == 0 {
+		return nil
+	}
+	n, err := p.to.write(p.buf)
+	if err == nil && n < len(p.buf) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		err = fmt.Errorf("printing %d bytes, of which %d were written: %w", len(p.buf), n, err)
+	}
+	p.buf = p.buf[:copy(p.buf, p.buf[n:])]
+	return err
+}
+
+func appendValue(dst []byte, v tuple.Value) []byte {
+	switch v.Kind() {
+	case tuple.KindInt64:
+		return strconv.AppendInt(dst, v.Int64(), 10)
+	case tuple.KindUint64:
+		return strconv.AppendUint(dst, v.Uint64(), 10)
+	case tuple.KindBytes:
+		return append(dst, v.Bytes()...)
+	default:
+		return append(dst, v.String()...)
+	}
+}

@@ -1,0 +1,322 @@
+package egret
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/egretstream/egret/topology"
+)
+
+// runCommand is "run", with a command for each topology below it.
+func runCommand(topologies []*topology.Topology) (*cobra.Command, error) {
+	if len(topologies) == 1 {
+		return topologyCommand(topologies[0], "run")
+	}
+	run := &cobra.Command{Use: "run NAME", Short: "Run a topology until its input ends"}
+	for _, t := range topologies {
+		c, err := topologyCommand(t, t.Name())
+		if err != nil {
+			return nil, err
+		}
+		run.AddCommand(c)
+	}
+	return run, nil
+}
+
+// topologyCommand runs one topology, whose parameters are its flags.
+func topologyCommand(t *topology.Topology, use string) (*cobra.Command, error) {
+	params, err := t.Params()
+	if err != nil {
+		return nil, fmt.Errorf("topology %s: %w", t.Name(), err)
+	}
+	var o runOptions
+	o.params = map[string]*textValue{}
+	c := &cobra.Command{
+		Use:   use,
+		Short: "Run the topology " + t.Name() + " until its input ends",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &usageError{fmt.Errorf("unknown argument %q", args[0])}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c, t) },
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	for _, p := range params {
+		v := &textValue{kind: p.Kind, def: p.Default}
+		o.params[p.Name] = v
+		flag := f.VarPF(v, p.Name, "", p.Usage)
+		if p.Kind == topology.BoolParam {
+			flag.NoOptDefVal = "true"
+		}
+	}
+	o.flags(f)
+	return c, nil
+}
+
+// runOptions are the flags that every topology has.
+type runOptions struct {
+	params    map[string]*textValue
+	guarantee string
+	parallel  map[string]int
+	replays   int
+	config    Config
+	json      bool
+}
+
+func (o *runOptions) flags(f *pflag.FlagSet) {
+	add := func(name string, set func()) {
+		if f.Lookup(name) == nil { // a parameter of the topology goes first
+			set()
+		}
+	}
+	add("guarantee", func() {
+		f.StringVar(&o.guarantee, "guarantee", "", "at-most-once or at-least-once (default: as the topology says)")
+	})
+	add("parallel", func() {
+		f.StringToIntVar(&o.parallel, "parallel", nil, "tasks of components: count=4,split=2")
+	})
+	add("max-pending", func() { f.IntVar(&o.config.MaxPending, "max-pending", 65536, "open messages a spout task") })
+	add("max-replays", func() { f.IntVar(&o.replays, "max-replays", 8, "replays of a message that fails; -1: for ever") })
+	add("message-timeout", func() {
+		f.DurationVar(&o.config.MessageTimeout, "message-timeout", 30*time.Second, "without a word of a message, then it is replayed")
+	})
+	add("stop-timeout", func() {
+		f.DurationVar(&o.config.StopTimeout, "stop-timeout", 30*time.Second, "for what is open when the run is interrupted")
+	})
+	add("json", func() { f.BoolVar(&o.json, "json", false, "print the statistics on stderr as JSON") })
+}
+
+// A textValue is the flag of a parameter: the topology parses it.
+type textValue struct {
+	kind  topology.ParamKind
+	def   string
+	given []string
+}
+
+func (v *textValue) String() string {
+	if len(v.given) > 0 {
+		return strings.Join(v.given, ",")
+	}
+	return v.def
+}
+
+func (v *textValue) Type() string { return string(v.kind) }
+
+func (v *textValue) Set(s string) error {
+	if v.kind == topology.StringsParam {
+		v.given = append(v.given, s)
+	} else {
+		v.given = []string{s}
+	}
+	return nil
+}
+
+func (o *runOptions) build() (Config, error) {
+	c := o.config
+	c.Params = map[string][]string{}
+	for name, v := range o.params {
+		if v.given != nil {
+			c.Params[name] = v.given
+		}
+	}
+	c.Parallel = o.parallel
+	if c.MaxReplays = o.replays; o.replays == 0 {
+		c.MaxReplays = NoReplays
+	} else if o.replays < 0 {
+		c.MaxReplays = ReplayForever
+	}
+	switch o.guarantee {
+	case "":
+	case topology.AtLeastOnce.String():
+		c.Guarantee = new(topology.AtLeastOnce)
+	case topology.AtMostOnce.String():
+		c.Guarantee = new(topology.AtMostOnce)
+	default:
+		return c, fmt.Errorf("guarantee %q is unknown: use at-most-once or at-least-once", o.guarantee)
+	}
+	return c, nil
+}
+
+func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
+	config, err := o.build()
+	if err != nil {
+		return &usageError{err}
+	}
+	r, err := Start(c.Context(), t, config)
+	if err != nil {
+		return &usageError{err}
+	}
+	signals, stop := interrupts()
+	defer stop()
+	stderr := c.ErrOrStderr()
+	show := newProgress(stderr)
+	beat := time.NewTicker(200 * time.Millisecond)
+	defer beat.Stop()
+	for seen := 0; ; {
+		select {
+		case <-r.ended:
+			show.clear()
+			s, err := r.Wait()
+			if o.json {
+				json.NewEncoder(stderr).Encode(s)
+			} else {
+				fmt.Fprintln(stderr, s)
+			}
+			if err != nil {
+				return &runError{err}
+			}
+			return nil
+		case <-beat.C:
+			show.line(r)
+		case <-signals:
+			switch seen++; seen {
+			case 1:
+				show.clear()
+				fmt.Fprintf(stderr, "interrupted: finishing what is open (at most %v); again to stop\n", r.config.StopTimeout)
+				r.Drain()
+			case 2:
+				show.clear()
+				fmt.Fprintln(stderr, "interrupted again: stopping; once more to exit at once")
+				r.Stop()
+			default:
+				os.Exit(ExitInterrupted)
+			}
+		}
+	}
+}
+
+// A progress rewrites one line on a terminal, and is silent elsewhere.
+type progress struct {
+	w        io.Writer // nil: no terminal
+	shown    int
+	messages int64
+	at       time.Duration
+}
+
+func newProgress(w io.Writer) *progress {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return &progress{w: w}
+	}
+	return &progress{}
+}
+
+func (p *progress) line(r *Running) {
+	if p.w == nil {
+		return
+	}
+	s := r.Stats()
+	rate := float64(s.Messages-p.messages) / max(s.Elapsed-p.at, time.Millisecond).Seconds()
+	p.messages, p.at = s.Messages, s.Elapsed
+	text := fmt.Sprintf("%s  %s messages  %s/s  %d open  %d failed", s.Elapsed.Round(time.Second), thousands(s.Messages), thousands(int64(rate)), s.Open, s.Failed)
+	fmt.Fprintf(p.w, "\r%-*s", p.shown, text)
+	p.shown = len(text)
+}
+
+func (p *progress) clear() {
+	if p.w != nil && p.shown > 0 {
+		fmt.Fprintf(p.w, "\r%*s\r", p.shown, "")
+		p.shown = 0
+	}
+}
+
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// listCommand is "list".
+func listCommand(topologies []*topology.Topology) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the topologies with their parameters and a drawing",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var all []listed
+			for _, t := range topologies {
+				l, err := listing(t)
+				if err != nil {
+					return &runError{err}
+				}
+				all = append(all, l)
+			}
+			if asJSON {
+				return json.NewEncoder(c.OutOrStdout()).Encode(all)
+			}
+			for i, l := range all {
+				if i > 0 {
+					fmt.Fprintln(c.OutOrStdout())
+				}
+				l.print(c.OutOrStdout())
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return c
+}
+
+type listed struct {
+	Name       string           `json:"name"`
+	Guarantee  string           `json:"guarantee"`
+	Params     []topology.Param `json:"params"`
+	Components []listedNode     `json:"components"`
+	drawing    string
+}
+
+type listedNode struct {
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`
+	Parallel int    `json:"parallel"`
+}
+
+func listing(t *topology.Topology) (listed, error) {
+	params, err := t.Params()
+	plan, berr := t.Build(topology.Options{})
+	if err := errors.Join(err, berr); err != nil {
+		return listed{}, fmt.Errorf("topology %s: %w", t.Name(), err)
+	}
+	l := listed{Name: t.Name(), Guarantee: plan.Guarantee.String(), Params: params, drawing: plan.Draw()}
+	for i := range plan.Components {
+		n := &plan.Components[i]
+		kind := "bolt"
+		if n.Source != nil {
+			kind = "spout"
+		}
+		l.Components = append(l.Components, listedNode{n.Name, kind, n.Parallel})
+	}
+	return l, nil
+}
+
+func (l *listed) print(w io.Writer) {
+	fmt.Fprintf(w, "%s (%s)\n\n", l.Name, l.Guarantee)
+	for _, line := range strings.Split(strings.TrimRight(l.drawing, "\n"), "\n") {
+		fmt.Fprintln(w, strings.TrimRight("  "+line, " "))
+	}
+	if len(l.Params) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, p := range l.Params {
+		def := ""
+		if p.Default != "" {
+			def = " (default " + p.Default + ")"
+		}
+		fmt.Fprintf(w, "  --%-24s %s%s\n", p.Name+" "+strings.ToUpper(string(p.Kind)), p.Usage, def)
+	}
+}

@@ -1,0 +1,193 @@
+package egret
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/egretstream/egret/bench"
+	"github.com/egretstream/egret/topology"
+)
+
+// Exit codes of [Main].
+const (
+	ExitDone        = 0
+	ExitFailed      = 1   // the run failed
+	ExitUsage       = 2   // the command line or the topology is wrong
+	ExitDead        = 3   // the run came to its end, but messages are dead
+	ExitInterrupted = 130 // interrupted three times
+)
+
+// Main gives a program its command line, runs the command and exits the process.
+//
+//	prog [run [NAME]] [flags]   run a topology; its parameters are flags
+//	prog list                   the topologies with parameters and a drawing
+//	prog bench                  how fast this machine is
+//
+// A program of one topology runs it without being told its name. The first
+// interrupt lets a run finish what is open, the second stops it, the third exits.
+func Main(topologies ...*topology.Topology) {
+	os.Exit(execute(topologies, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// execute is Main without the process around it.
+func execute(topologies []*topology.Topology, args []string, in io.Reader, out, errs io.Writer) int {
+	root, err := command(topologies)
+	if err != nil {
+		fmt.Fprintln(errs, err)
+		return ExitUsage
+	}
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	ctx := context.Background()
+	if err := root.ExecuteContext(ctx); err != nil {
+		code := exitCode(err)
+		fmt.Fprintln(errs, root.Name()+": "+err.Error())
+		if _, usage := errors.AsType[*usageError](err); usage {
+			fmt.Fprintf(errs, "Try: %s --help\n", root.Name())
+		}
+		return code
+	}
+	return ExitDone
+}
+
+// A usageError is a mistake in the command line.
+type usageError struct{ err error }
+
+func (u *usageError) Error() string { return u.err.Error() }
+func (u *usageError) Unwrap() error { return u.err }
+
+// A runError is what a command reports that had begun its work.
+type runError struct{ err error }
+
+func (r *runError) Error() string { return r.err.Error() }
+func (r *runError) Unwrap() error { return r.err }
+
+func exitCode(err error) int {
+	if errors.Is(err, ErrDead) {
+		return ExitDead
+	}
+	if _, ok := errors.AsType[*runError](err); ok {
+		return ExitFailed
+	}
+	return ExitUsage
+}
+
+// command builds the tree of commands.
+func command(topologies []*topology.Topology) (*cobra.Command, error) {
+	if len(topologies) == 0 {
+		return nil, errors.New("egret.Main needs a topology")
+	}
+	var names []string
+	for _, t := range topologies {
+		if slices.Contains(names, t.Name()) {
+			return nil, fmt.Errorf("two topologies have the name %s", t.Name())
+		}
+		names = append(names, t.Name())
+	}
+	run, err := runCommand(topologies)
+	if err != nil {
+		return nil, err
+	}
+	root := &cobra.Command{
+		Use:   program(),
+		Short: "Run " + join(names) + " on Egret",
+	}
+	if len(topologies) == 1 {
+		if root, err = topologyCommand(topologies[0], program()); err != nil {
+			return nil, err
+		}
+	}
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(run, listCommand(topologies), failing(bench.Command(benchRunner)))
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	return root, nil
+}
+
+// failing makes the errors of a command failures of a run.
+func failing(c *cobra.Command) *cobra.Command {
+	if f := c.RunE; f != nil {
+		c.RunE = func(c *cobra.Command, args []string) error {
+			if err := f(c, args); err != nil {
+				return &runError{err}
+			}
+			return nil
+		}
+	}
+	return c
+}
+
+func program() string {
+	name := os.Args[0]
+	for i := len(name) - 1; i >= 0; i-- {
+		if os.IsPathSeparator(name[i]) {
+			return name[i+1:]
+		}
+	}
+	return name
+}
+
+func join(names []string) string {
+	switch n := len(names); n {
+	case 1:
+		return "the topology " + names[0]
+	default:
+		s := "the topologies "
+		for i, name := range names {
+			switch {
+			case i == n-1:
+				s += " and "
+			case i > 0:
+				s += ", "
+			}
+			s += name
+		}
+		return s
+	}
+}
+
+// benchRunner runs topologies for package bench.
+func benchRunner(ctx context.Context, t *topology.Topology, g topology.Guarantee) bench.Running {
+	r, err := Start(ctx, t, Config{Guarantee: &g})
+	if err != nil {
+		return bench.Running{
+			Stats: func() bench.Counts { return bench.Counts{} },
+			Wait:  func() (bench.Counts, error) { return bench.Counts{}, err },
+		}
+	}
+	return bench.Running{
+		Stats: func() bench.Counts { return r.Stats().bench() },
+		Wait: func() (bench.Counts, error) {
+			s, err := r.Wait()
+			return s.bench(), err
+		},
+	}
+}
+
+func (s *Stats) bench() bench.Counts {
+	c := bench.Counts{Emitted: s.Messages, Acked: s.Acked, Failed: s.Failed, ExecutedBy: map[string]int64{}, AckLatency: s.Latency}
+	for _, t := range s.Tasks {
+		for _, in := range t.Inputs {
+			c.Executed += in.Executed
+			c.ExecutedBy[t.Component] += in.Executed
+		}
+	}
+	return c
+}
+
+// interrupts returns a channel of the interrupts that this process gets.
+func interrupts() (c chan os.Signal, stop func()) {
+	c = make(chan os.Signal, 3)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	return c, func() { signal.Stop(c) }
+}
