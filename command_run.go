@@ -218,9 +218,9 @@ func (p *progress) line(r *Running) {
 		return
 	}
 	s := r.Stats()
-	rate := float64(s.Messages-p.messages) / max(s.Elapsed-p.at, time.Millisecond).Seconds()
-	p.messages, p.at = s.Messages, s.Elapsed
-	text := fmt.Sprintf("%s  %s messages  %s/s  %d open  %d failed", s.Elapsed.Round(time.Second), thousands(s.Messages), thousands(int64(rate)), s.Open, s.Failed)
+	rate := float64(s.Input-p.messages) / max(s.Elapsed-p.at, time.Millisecond).Seconds()
+	p.messages, p.at = s.Input, s.Elapsed
+	text := fmt.Sprintf("%s  %s messages  %s/s  %d open  %d failed", s.Elapsed.Round(time.Second), thousands(s.Input), thousands(int64(rate)), s.Open, s.Failed)
 	fmt.Fprintf(p.w, "\r%-*s", p.shown, text)
 	p.shown = len(text)
 }

@@ -175,7 +175,7 @@ func benchRunner(ctx context.Context, t *topology.Topology, g topology.Guarantee
 }
 
 func (s *Stats) bench() bench.Counts {
-	c := bench.Counts{Emitted: s.Messages, Acked: s.Acked, Failed: s.Failed, ExecutedBy: map[string]int64{}, AckLatency: s.Latency}
+	c := bench.Counts{Emitted: s.Input, Acked: s.Acked, Failed: s.Failed, ExecutedBy: map[string]int64{}, AckLatency: s.Latency}
 	for _, t := range s.Tasks {
 		for _, in := range t.Inputs {
 			c.Executed += in.Executed

@@ -22,7 +22,8 @@ type Stats struct {
 	Guarantee string        `json:"guarantee"`
 	Elapsed   time.Duration `json:"elapsed_ns"`
 
-	Messages  int64 `json:"messages"`  // emitted for the first time
+	Input     int64 `json:"input"`     // messages of spouts
+	Messages  int64 `json:"messages"`  // those, and what bolts emit in Tick and Finish
 	Acked     int64 `json:"acked"`     // everything that came of them is done
 	Dead      int64 `json:"dead"`      // given up
 	Abandoned int64 `json:"abandoned"` // open when their task died: read again as new messages
@@ -88,13 +89,22 @@ type InputStat struct {
 func (s *Stats) String() string {
 	rate := 0.0
 	if s.Elapsed > 0 {
-		rate = float64(s.Messages) / s.Elapsed.Seconds()
+		rate = float64(s.Input) / s.Elapsed.Seconds()
 	}
-	line := fmt.Sprintf("%s: %d messages in %v (%.0f/s)", s.Topology, s.Messages, s.Elapsed.Round(time.Millisecond), rate)
+	line := fmt.Sprintf("%s: %s messages in %v (%s/s)", s.Topology, thousands(s.Input), s.Elapsed.Round(time.Millisecond), thousands(int64(rate)))
 	if s.Guarantee == topology.AtMostOnce.String() {
 		return line + ", not tracked"
 	}
-	return line + fmt.Sprintf(": %d acked, %d dead, %d open; %d attempts failed, %d lost, %d timed out", s.Acked, s.Dead, s.Open, s.Failed, s.Lost, s.TimedOut)
+	if s.Open == 0 && s.Dead == 0 {
+		line += ", all done"
+	} else {
+		line += fmt.Sprintf(", %s dead, %s open", thousands(s.Dead), thousands(s.Open))
+	}
+	line += fmt.Sprintf("; %s failed, %s lost, %s timed out, %s replayed", thousands(s.Failed), thousands(s.Lost), thousands(s.TimedOut), thousands(s.Replayed))
+	if s.Restarts > 0 {
+		line += fmt.Sprintf("; %s restarts", thousands(s.Restarts))
+	}
+	return line
 }
 
 func readStats(plan *topology.Plan, ms []*metrics.Task, elapsed time.Duration) *Stats {
@@ -117,6 +127,9 @@ func readStats(plan *topology.Plan, ms []*metrics.Task, elapsed time.Duration) *
 		for i := range m.Inputs {
 			in := n.Inputs[i].Stream
 			t.Inputs = append(t.Inputs, InputStat{in.Component + "." + in.Stream, m.Inputs[i].Executed.Load(), m.Inputs[i].Acked.Load(), m.Inputs[i].Failed.Load()})
+		}
+		if n.Source != nil {
+			s.Input += t.Messages
 		}
 		s.Messages += t.Messages
 		s.Acked += t.Acked

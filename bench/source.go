@@ -103,7 +103,7 @@ func (r *pacedReader) Position() string { return strconv.FormatInt(r.next, 10) }
 func (r *pacedReader) due() int64 { return int64(r.first + float64(r.sent)*r.interval) }
 
 // napMax bounds the time that Next needs to notice that ctx has ended.
-const napMax = int64(20 * time.Millisecond)
+const napMax = int64(100 * time.Millisecond)
 
 // Next waits for the next message and emits all that are due by then.
 func (r *pacedReader) Next(ctx context.Context, out *spout.Out) error {

@@ -312,13 +312,14 @@ type pieces struct {
 }
 
 func (p *pieces) Read(b []byte) (int, error) {
-	n := min(p.size(), len(b), len(p.text))
-	if n == 5 {
+	n := p.size()
+	if n == 5 && p.text != "" {
 		return 0, nil
 	}
+	n = min(n, len(b), len(p.text))
 	copy(b, p.text[:n])
 	p.text = p.text[n:]
-	if p.text == "" && n%2 == 0 {
+	if p.text == "" && (n == 0 || n%2 == 1) {
 		return n, io.EOF
 	}
 	return n, nil
