@@ -1,6 +1,7 @@
 package egret_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -65,6 +66,8 @@ func TestCountsWords(t *testing.T) {
 		require.Equal(t, map[string]int64{"the": 20000, "cow": 10000, "jumped": 10000, "over": 10000, "moon": 10000}, got)
 	}
 }
+
+type ctx = context.Context
 
 type each func(in tuple.Tuple, out *bolt.Collector) error
 

@@ -46,7 +46,7 @@ func casts(from, to tuple.TaskID) bool {
 func alike(a, b tuple.TaskID) bool { return a%64 == b%64 }
 
 func (b *book) tree(seq uint64) *page {
-	for _, p := range b.trees {
+	for _, p := range slices.Backward(b.trees) {
 		if p.seq == seq {
 			return p
 		}
@@ -261,6 +261,10 @@ func (t *tape) report(next uint64) (*Report, []draft) {
 	return r, drafts
 }
 
+func same(a, b Verdict[int]) bool {
+	return a.Seq == b.Seq && a.Outcome == b.Outcome && a.Message == b.Message && a.Holder == b.Holder && slices.Equal(a.Fails, b.Fails)
+}
+
 // FuzzLedger plays the same conversation to a Ledger and to a book.
 func FuzzLedger(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x01\x01 a tree, a report \x01\x02\x00\x01\x00\x00\x02\x01\x01"))
@@ -272,13 +276,12 @@ func FuzzLedger(f *testing.F) {
 		x ^= x << 17
 		noise[i] = byte(x >> 32)
 	}
-	for i := 0; i < len(noise); i += 512 {
-		f.Add(noise[i : i+512])
+	for i := 0; i < len(noise); i += 256 {
+		f.Add(noise[i : i+256])
 	}
-	f.Add(noise)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const timeout = 40
-		in := tape(data)
+		in := tape(data[:min(len(data), 1024)]) // the book is slow
 		l := NewLedger[int](Config{Life: 1, Timeout: timeout, Sends: casts})
 		b := &book{timeout: timeout, next: 1, dead: map[tuple.TaskID]tuple.Incarnation{}}
 		var now time.Duration
@@ -300,7 +303,7 @@ func FuzzLedger(f *testing.F) {
 				l.Lost(now, d)
 				b.lost(d)
 			case 4: // many trees, so that the ring grows and comes round
-				for range in.pick(256) {
+				for range 8 * in.pick(20) {
 					d := draft{edges: []int{int(b.next) % 6}, goals: cast[:1+b.next%2]}
 					e := d.entry()
 					l.Open(now, e.Xor, e.Mask, int(b.next))
@@ -315,14 +318,17 @@ func FuzzLedger(f *testing.F) {
 				now += time.Duration(in.pick(24))
 				l.Expire(now)
 				b.expire(now)
+				l.check(t)
 			}
-			l.check(t)
-			require.Equal(t, b.ends, append([]Verdict[int](nil), l.Drain(nil)...))
-			require.Equal(t, b.late, append([]Fail(nil), l.Late(nil)...))
-			require.Equal(t, b.learned, append([]Death(nil), l.Learned(nil)...))
+			if got := l.Drain(nil); !slices.EqualFunc(b.ends, got, same) {
+				require.Equal(t, b.ends, got)
+			}
+			require.True(t, slices.Equal(b.late, l.Late(nil)), "late: %v", b.late)
+			require.True(t, slices.Equal(b.learned, l.Learned(nil)), "learned: %v", b.learned)
 			require.Equal(t, b.stale, l.Stale())
 			require.Equal(t, len(b.trees), l.Len())
-			b.ends, b.late, b.learned = nil, nil, nil
+			b.ends, b.late, b.learned = b.ends[:0], b.late[:0], b.learned[:0]
 		}
+		l.check(t)
 	})
 }

@@ -119,6 +119,20 @@ func TestOpenWithoutEdges(t *testing.T) {
 	l.check(t)
 }
 
+// A tree without edges does not leave an old tree in the place that it would have had.
+func TestOpenWithoutEdgesComesRound(t *testing.T) {
+	l := open(1)
+	for l.Next() != firstLines+1 {
+		l.Report(0, consume(l.Open(0, tuple.EdgeID(l.Next()), Bit(1), 0)))
+	}
+	l.Open(0, 0, 0, 0)
+	l.Open(0, 1, Bit(1), 0)
+	l.check(t)
+	l.Drain(nil)
+	l.Lost(0, Death{Task: 1, Life: 1})
+	require.Equal(t, []uint64{1, firstLines + 2}, seqs(l.Drain(nil)))
+}
+
 func TestRingGrows(t *testing.T) {
 	const n = mostLines + 1000
 	l := open(n)
@@ -228,6 +242,7 @@ func TestVerdictsAreHandedOver(t *testing.T) {
 	got, late := l.Drain(nil), l.Late(nil)
 	require.Len(t, got, 1)
 	require.Len(t, late, 1)
+	require.Len(t, got[0].Fails, 1)
 	l.Open(0, 2, 0, new(int))
 	r = consume(2)
 	r.Fails = []Fail{{Seq: 2, Index: 5, Err: "second"}, {Seq: 501, Class: Panicked, Err: "later"}}

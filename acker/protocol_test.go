@@ -294,7 +294,7 @@ func (w *world) rest() {
 func TestProtocolWithDeaths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+		for range rapid.IntRange(100, 400).Draw(t, "steps") {
 			w.step(true)
 		}
 		w.rest()
@@ -310,7 +310,7 @@ func TestProtocolWithDeaths(t *testing.T) {
 func TestProtocolWithoutDeaths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+		for range rapid.IntRange(100, 400).Draw(t, "steps") {
 			w.step(false)
 		}
 		w.rest()

@@ -87,7 +87,7 @@ func (s *sink) observe(in tuple.Tuple) {
 }
 
 func (s *sink) record(in tuple.Tuple, at int64) {
-	if at < s.probe.from.Load()  {
+	if at < s.probe.from.Load() || at >= s.probe.until.Load() {
 		return
 	}
 	now := s.probe.clock.now()

@@ -18,7 +18,7 @@ func input(s stamps, what string, values ...any) tuple.Tuple {
 	row.Set(schema, values)
 	p := &tuple.Parcel{Schema: schema}
 	p.Begin(row.Kinds, 1)
-	p.Append(row.Cells, row.Text)
+	p.Append(&row)
 	return p.Tuple(0)
 }
 

@@ -165,7 +165,7 @@ func (e *toy) deliver(from, stream int, kinds []tuple.Kind, cells []tuple.Cell) 
 		p.Reset()
 		p.Schema = n.Streams[r.Stream]
 		p.Begin(kinds, 1)
-		p.Append(cells, 0)
+		p.Append(&tuple.Row{Kinds: kinds, Cells: cells})
 		e.turn++
 		k := e.turn % to.Parallel
 		if r.Grouping == topology.Fields {
@@ -185,7 +185,7 @@ type rows struct{ got [][]string }
 func (r *rows) Put(_ int, row *tuple.Row) {
 	p := &tuple.Parcel{}
 	p.Begin(row.Kinds, 1)
-	p.Append(row.Cells, 0)
+	p.Append(row)
 	var one []string
 	for i := range p.Tuple(0).Len() {
 		one = append(one, p.Tuple(0).At(i).String())

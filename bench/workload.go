@@ -15,7 +15,7 @@ const (
 	lineCount    = 4096
 	wordsPerLine = 6
 	vocabulary   = 10_000
-	digestPasses = 8  // over the lines, by each spout
+	digestPasses = 8 // over the lines, by each spout
 )
 
 // lines returns the lines that every workload reads, the same in every process.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -32,7 +33,7 @@ func (f *feed) tuple(s *tuple.Schema, values ...any) tuple.Tuple {
 	f.p.Reset()
 	f.p.Schema = s
 	f.p.Begin(f.row.Kinds, 1)
-	f.p.Append(f.row.Cells, f.row.Text)
+	f.p.AppendRun(f.row.Cells, 1)
 	return f.p.Tuple(0)
 }
 
@@ -167,8 +168,8 @@ func TestCount(t *testing.T) {
 			rows("1", 1, []byte("1"), true, false, true, nil, time.Unix(0, 1), time.Duration(1), "", []byte(nil), nil, time.Unix(0, 1)),
 			[]string{"<nil> 2", "false 1", "true 2", "1 1", " 1", "1 1", "[] 1", "[49] 1", "1970-01-01 00:00:00.000000001 +0000 UTC 2", "1ns 1"}},
 		{"two fields", []string{"b", "a"}, "a b",
-			[][]any{{"x", "yz"}, {"xy", "z"}, {"x", "yz"}, {"x", 1}, {"", ""}},
-			[]string{"1 x 1", "  1", "yz x 2", "z xy 1"}},
+			[][]any{{"x", "yz"}, {"xy", "z"}, {"x", "yz"}, {"x", 1}, {"", ""}, {"sx", "y"}, {"x", "ys"}},
+			[]string{"1 x 1", "  1", "y sx 1", "ys x 1", "yz x 2", "z xy 1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			to := stream(strings.Repeat("f ", len(tt.fields)) + "count")
@@ -267,6 +268,41 @@ func TestTopIsPrefix(t *testing.T) {
 		require.Empty(t, failed)
 		require.Equal(t, fmt.Sprint(all[:min(n, len(all))]), fmt.Sprint(some))
 	})
+}
+
+// kept is a sink that remembers where the first string of its last row lies.
+type kept struct{ text *byte }
+
+func (k *kept) Put(_ int, row *tuple.Row) {
+	p := &tuple.Parcel{Schema: stream("first")}
+	p.Begin(row.Kinds, 1)
+	p.AppendRun(row.Cells, 1)
+	k.text = unsafe.StringData(p.Tuple(0).At(0).String())
+}
+
+// What is kept is cloned, so that it does not keep the text of a whole parcel.
+func TestStockClones(t *testing.T) {
+	word := strings.Repeat("word", 3)
+	for name, tt := range map[string]struct {
+		make   bolt.Factory
+		to     string
+		cloned bool
+	}{
+		"count":        {bolt.Count("word"), "word count", true},
+		"count by two": {bolt.Count("word", "n"), "word n count", true},
+		"top":          {bolt.Top(1, "n"), "word n", true},
+		"filter":       {bolt.Filter(func(tuple.Tuple) bool { return true }), "word n", false},
+	} {
+		var k kept
+		b := tt.make()
+		out := bolt.NewCollector(t.Context(), []*tuple.Schema{stream(tt.to)}, &k)
+		var f feed
+		require.NoError(t, b.Execute(f.tuple(stream("word n"), word, 1), out))
+		if end, ok := b.(bolt.Finisher); ok {
+			require.NoError(t, end.Finish(out))
+		}
+		require.Equal(t, tt.cloned, k.text != unsafe.StringData(word), name)
+	}
 }
 
 // Counting and filtering of plain values cost no allocation once a key is known.

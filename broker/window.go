@@ -63,6 +63,15 @@ func NewWindow(senders int, s Settings) *Window {
 // Size returns how many tuples the window has room for now, over all senders.
 func (w *Window) Size() int { return w.size }
 
+// Each returns the time that a tuple has taken the task of late, 0 if that is not
+// known yet.
+func (w *Window) Each() time.Duration {
+	if w.tuples == 0 {
+		return 0
+	}
+	return time.Duration(w.took / w.tuples)
+}
+
 // Worked says that the task executed n tuples in a time, which sets the size. A
 // clock may be too coarse to see them: a time of 0 is fine.
 func (w *Window) Worked(n int, took time.Duration) {

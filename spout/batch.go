@@ -35,6 +35,7 @@ type Segment struct {
 	Kinds  []tuple.Kind
 	first  int // message
 	cell   int
+	row    tuple.Row // without cells, for comparisons
 }
 
 // Append puts a message behind the others.
@@ -43,8 +44,8 @@ func (b *Batch) Append(stream int, r *tuple.Row) {
 		tuple.Misuse("one call of Next has appended 65,536 messages: return when out.Full()")
 	}
 	k := len(b.segments) - 1
-	if k < 0 || b.segments[k].Stream != stream || !same(b.segments[k].Kinds, r.Kinds) {
-		b.begin(stream, r.Kinds)
+	if k < 0 || b.segments[k].Stream != stream || !b.segments[k].row.Same(r) {
+		b.begin(stream, r)
 	}
 	o := len(b.cells)
 	if o+len(r.Cells) > cap(b.cells) {
@@ -59,7 +60,7 @@ func (b *Batch) Append(stream int, r *tuple.Row) {
 	b.text += r.Text
 }
 
-func (b *Batch) begin(stream int, kinds []tuple.Kind) {
+func (b *Batch) begin(stream int, r *tuple.Row) {
 	k := len(b.segments)
 	if k < cap(b.segments) {
 		b.segments = b.segments[:k+1]
@@ -68,7 +69,8 @@ func (b *Batch) begin(stream int, kinds []tuple.Kind) {
 	}
 	s := &b.segments[k]
 	s.Stream, s.first, s.cell = stream, b.n, len(b.cells)
-	s.Kinds = append(s.Kinds[:0], kinds...)
+	s.Kinds = append(s.Kinds[:0], r.Kinds...)
+	s.row = tuple.RowOf(s.Kinds)
 }
 
 // Len returns the number of messages, Text the bytes of text in them.
@@ -113,16 +115,4 @@ func (b *Batch) Reset() {
 	b.cells, b.segments = b.cells[:0], b.segments[:0]
 	b.n, b.text, b.Open, b.Done = 0, 0, 0, false
 	b.Position = ""
-}
-
-func same(a, b []tuple.Kind) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }

@@ -2,7 +2,6 @@ package spout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -90,7 +89,7 @@ func (r *repeatReader) Next(ctx context.Context, out *Out) error {
 		before := out.Len()
 		err := r.inner.Next(ctx, out)
 		r.n += out.Len() - before
-		if !errors.Is(err, io.EOF) {
+		if err != io.EOF {
 			return err
 		}
 		if err := r.end(); err != nil {

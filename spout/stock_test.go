@@ -24,7 +24,7 @@ func texts(b *spout.Batch) []string {
 		seg, cells := b.Message(i)
 		p := &tuple.Parcel{Schema: oneField[0]}
 		p.Begin(seg.Kinds, 1)
-		p.Append(cells, 0)
+		p.AppendRun(cells, 1)
 		var words []string
 		for k := range p.Tuple(0).Len() {
 			words = append(words, p.Tuple(0).At(k).String())
@@ -253,6 +253,14 @@ func TestRepeatDoesNotWaitWithMessages(t *testing.T) {
 	got, err = next(r, oneField, 10)
 	require.ErrorIs(t, err, io.EOF)
 	require.Equal(t, []string{"x"}, got)
+}
+
+// The rest of a round may be empty: that does not end the source, as an empty
+// round does.
+func TestRepeatFromTheEndOfARound(t *testing.T) {
+	source := spout.Repeat(spout.Slice("a", "b"), 3)
+	require.Equal(t, []string{"a", "b"}, readAll(t, source, "slice", "1:2", 10, 10))
+	require.Empty(t, readAll(t, source, "slice", "3:", 10, 10))
 }
 
 // closing counts its open readers.

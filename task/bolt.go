@@ -12,7 +12,6 @@ import (
 	"github.com/egretstream/egret/bolt"
 	"github.com/egretstream/egret/broker"
 	"github.com/egretstream/egret/metrics"
-	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
@@ -55,7 +54,6 @@ type boltTask struct {
 	window  *broker.Window
 	step    int // tuples until the clock is read
 
-	own      *spout.Batch // what Tick or Finish emits is put in here; nil: something is in hand
 	during   string
 	nextTick time.Duration
 	owed     bool // a tick that came while there was no room
@@ -113,7 +111,7 @@ func (t *boltTask) begin() {
 	var err error
 	ok := t.guard("Prepare", func() {
 		t.bolt = t.node.Bolt()
-		t.collector = bolt.NewCollector(ctx, t.node.Streams, t)
+		t.collector = bolt.NewCollector(ctx, t.node.Streams, &t.out)
 		if p, is := t.bolt.(bolt.Preparer); is {
 			err = p.Prepare(ctx, &bolt.Task{
 				Topology: t.plan.Topology, Component: t.node.Name, Index: task.Index,
@@ -244,7 +242,9 @@ func (t *boltTask) Turn(ctx actor.Context) bool {
 		t.out.flush(t.set.Linger)
 	} else {
 		t.out.flush(0)
-		t.reports.flush()
+	}
+	t.reports.flush() // each turn, or the acks of a slow task would wait for many
+	if !more {
 		t.rest()
 	}
 	t.m.Queued.Set(int64(t.queued))
@@ -379,7 +379,7 @@ func (t *boltTask) tell(sender int, limit uint64) {
 	}
 	t.ctx.Send(peer.Ref, &Limit{
 		From: t.id, FromLife: t.life, To: peer.Task, ToLife: peer.Life,
-		Total: limit, Parcels: t.empty[sender],
+		Total: limit, Each: t.window.Each(), Parcels: t.empty[sender],
 	})
 	t.empty[sender] = nil
 }
@@ -395,7 +395,7 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 		}
 	}()
 	if len(p.Refs) == 0 {
-		t.anchor.acc = nil
+		t.anchor.acc, t.out.anchor = nil, nil
 		for t.row < end {
 			err := t.bolt.Execute(p.Tuple(t.row), t.collector)
 			t.row++
@@ -441,6 +441,7 @@ func (t *boltTask) enterSlot(p *tuple.Parcel, slot int) {
 	t.anchor.acc = &t.accounts[slot].account
 	t.keys++
 	t.anchor.key = t.keys
+	t.out.anchor = &t.anchor
 }
 
 // leave books the tuples up to t.row, acked or failed: their tree's part is so
@@ -459,7 +460,7 @@ func (t *boltTask) leave(p *tuple.Parcel) {
 }
 
 func (t *boltTask) refuse(class acker.FailClass, text string) {
-	t.reports.fail(t.anchor.tree, t.anchor.index, class, text)
+	t.reports.fail(t.anchor.tree, t.anchor.index, class, "bolt "+t.node.Name+": "+text)
 }
 
 // threw handles what Execute has panicked with: a mistake rejects the tuple, and
@@ -469,7 +470,7 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 	inHand := describe(p, t.row)
 	if mistake == nil {
 		if t.anchor.acc != nil {
-			t.refuse(acker.Panicked, fmt.Sprintf("%s: panic in Execute: %v", t.m.Name, value))
+			t.refuse(acker.Panicked, fmt.Sprintf("panic in Execute: %v", value))
 		}
 		t.row++
 		t.died(value, inHand)
@@ -477,7 +478,7 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 	}
 	t.row++
 	if t.anchor.acc != nil {
-		t.refuse(acker.Rejected, fmt.Sprintf("%s: %v", t.m.Name, mistake))
+		t.refuse(acker.Rejected, mistake.Error())
 		t.leave(p)
 	}
 }
@@ -505,22 +506,6 @@ func describe(p *tuple.Parcel, row int) string {
 	return b.String()
 }
 
-// Put takes what the bolt emits.
-func (t *boltTask) Put(stream int, row *tuple.Row) {
-	if t.own != nil {
-		t.own.Append(stream, row)
-		if t.own.Len() >= 256 {
-			t.publish()
-		}
-		return
-	}
-	var a *anchor
-	if t.anchor.acc != nil {
-		a = &t.anchor
-	}
-	t.out.put(stream, row.Kinds, row.Cells, row.Text, a)
-}
-
 // unreported visits the accounts of trees in hand whose entry has not left.
 func (t *boltTask) unreported(f func(tuple.TreeID, *account)) {
 	if t.hand == nil {
@@ -536,45 +521,20 @@ func (t *boltTask) unreported(f func(tuple.TreeID, *account)) {
 // callOwn calls Tick or Finish, whose tuples come of no input.
 func (t *boltTask) callOwn(during string, f func() error) bool {
 	t.ensureOrigin()
-	if t.tracked() {
-		t.own = t.origin.batch()
-	} else {
-		t.own = new(spout.Batch)
-	}
+	own := newOwnMessages(&t.core)
+	t.out.own = own
 	var err error
-	if !t.guard(during, func() { err = f() }) {
+	ok := t.guard(during, func() { err = f() })
+	t.out.own = nil
+	if !ok {
 		return false
 	}
-	t.publish()
-	t.own = nil
+	own.publish()
 	if err != nil {
 		t.fail(fmt.Errorf("%s: %s: %w", t.m.Name, during, err), false, true)
 		return false
 	}
 	return true
-}
-
-// publish emits what is in own as messages of this task.
-func (t *boltTask) publish() {
-	b := t.own
-	if t.tracked() {
-		t.origin.keep(b)
-		for at := 0; at < b.Len(); {
-			at += t.origin.emit(b, at)
-		}
-		if b.Len() == 0 {
-			t.origin.recycle(b)
-		}
-		t.own = t.origin.batch()
-		return
-	}
-	for at := 0; at < b.Len(); {
-		s, cells, end := b.Run(at)
-		t.out.run(s.Stream, s.Kinds, cells, end-at, nil)
-		at = end
-	}
-	t.m.Untracked.Add(int64(b.Len()))
-	b.Reset()
 }
 
 func (t *boltTask) tick() {

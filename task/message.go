@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/actor"
@@ -11,11 +12,13 @@ import (
 // What tasks say to each other, beside *tuple.Parcel and *acker.Report.
 
 // A Limit says how many tuples a sender may have sent in all. It carries empty
-// parcels home. Late or repeated ones do no harm.
+// parcels home, and says how quick the receiver is. Late or repeated ones do no
+// harm.
 type Limit struct {
 	From, To         tuple.TaskID // receiver of the tuples, sender of the tuples
 	FromLife, ToLife tuple.Incarnation
 	Total            uint64
+	Each             time.Duration // that a tuple has taken the receiver of late
 	Parcels          []*tuple.Parcel
 }
 

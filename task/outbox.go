@@ -3,6 +3,7 @@ package task
 import (
 	"time"
 
+	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/broker"
 	"github.com/egretstream/egret/topology"
@@ -30,21 +31,29 @@ type account struct {
 //
 //   - a lane has at most one open parcel; an open parcel is not empty and not full
 //   - a pair with kept parcels sends nothing before them, so its order holds
-//   - kept is the sum over all pairs; while it is above 0 the task executes nothing
+//   - kept is the kept parcels of all pairs and the held shuffles; while it is above
+//     0 the task executes nothing
 type outbox struct {
-	c      *core
-	pairs  []pair
-	byTask []*pair // by TaskID; nil for tasks that nothing is sent to
-	routes []route
-	first  []int // routes of stream s are routes[first[s]:first[s+1]]
-	live   []*lane
-	kept   int
-	since  time.Duration // when kept last rose from 0
-	asking bool          // a timer is set
-	rnd    wyrand
-	text   []byte // for AlwaysEncode
+	c       *core
+	pairs   []*pair
+	byTask  []*pair // by TaskID; nil for tasks that nothing is sent to
+	streams []output
+	size    int          // tuples a parcel
+	anchor  *anchor      // of what is put now; nil: not tracked
+	own     *ownMessages // takes what is put now; nil: it has an input
+	live    []*lane
+	kept    int
+	held    int           // shuffles
+	since   time.Duration // when kept last rose from 0
+	asking  bool          // a timer is set
+	rnd     wyrand
+	text    []byte // for AlwaysEncode
+}
 
-	emitted, sent []int64 // by stream, since the counters were last published
+// An output is one stream of the component.
+type output struct {
+	routes        []route
+	emitted, sent int64 // since the counters were last published
 }
 
 // A pair is this life and the present life of one task that it sends to.
@@ -53,6 +62,7 @@ type pair struct {
 	bit   uint64
 	ref   actor.Ref // nil while the task's address is not known
 	meter broker.Meter
+	pace  pace
 	kept  []*tuple.Parcel // closed without room, oldest first
 	free  []*tuple.Parcel // come home empty
 	done  bool            // the end has been passed on and must be again to a new life
@@ -65,41 +75,42 @@ type route struct {
 	owner []uint16 // of each key group, for Fields
 	at    *lane    // where shuffled tuples go until the parcel is closed
 	home  int      // the lane that a local-or-shuffle prefers
+	held  bool     // no lane has room
 }
 
 // A lane leads one stream to one task.
 type lane struct {
+	route  *route
 	pair   *pair
 	input  int
-	schema *tuple.Schema
+	stream int
 	open   *tuple.Parcel
 	key    uint64 // of the anchor whose tree has the last slot of open; 0: none
+	slot   uint16 // the last slot of open
+	from   int    // the first tuple of that slot
 	listed bool   // in outbox.live
 }
 
 func (o *outbox) setup(c *core, seed uint64) {
 	o.c, o.rnd = c, wyrand(seed)
 	o.byTask = make([]*pair, len(c.plan.Tasks))
-	o.emitted, o.sent = make([]int64, len(c.node.Streams)), make([]int64, len(c.node.Streams))
-	n := 0
+	o.size = c.set.ParcelSize
 	for _, r := range c.node.Outputs {
 		to := &c.plan.Components[r.To]
 		for i := range to.Parallel {
 			if id := to.First + tuple.TaskID(i); o.byTask[id] == nil {
-				o.byTask[id] = &pair{task: id, bit: 1 << (id % 64), ref: c.peers[id].Ref}
-				n++
+				o.byTask[id] = &pair{task: id, bit: acker.Bit(id), ref: c.peers[id].Ref, pace: pace{at: c.now}}
+				o.pairs = append(o.pairs, o.byTask[id])
 			}
 		}
 	}
-	o.routes = make([]route, len(c.node.Outputs))
-	o.first = make([]int, len(c.node.Streams)+1)
+	o.streams = make([]output, len(c.node.Streams))
 	for i := range c.node.Outputs {
 		def := &c.node.Outputs[i]
 		to := &c.plan.Components[def.To]
-		r := &o.routes[i]
-		r.Route, r.lanes = def, make([]lane, to.Parallel)
+		r := route{Route: def, lanes: make([]lane, to.Parallel), home: c.plan.Tasks[c.id].Index % to.Parallel}
 		for k := range r.lanes {
-			r.lanes[k] = lane{pair: o.byTask[to.First+tuple.TaskID(k)], input: def.Input, schema: c.node.Streams[def.Stream]}
+			r.lanes[k] = lane{pair: o.byTask[to.First+tuple.TaskID(k)], input: def.Input, stream: def.Stream}
 		}
 		if def.Grouping == topology.Fields {
 			r.owner = make([]uint16, tuple.KeyGroups)
@@ -107,109 +118,126 @@ func (o *outbox) setup(c *core, seed uint64) {
 				r.owner[g] = uint16(tuple.Owner(g, to.Parallel))
 			}
 		}
-		r.home = c.plan.Tasks[c.id].Index % to.Parallel
-		for s := def.Stream + 1; s < len(o.first); s++ {
-			o.first[s] = i + 1
-		}
+		s := &o.streams[def.Stream]
+		s.routes = append(s.routes, r)
 	}
-	o.pairs = make([]pair, 0, n)
-	for id, p := range o.byTask {
-		if p != nil {
-			o.pairs = append(o.pairs, *p)
-			o.byTask[id] = &o.pairs[len(o.pairs)-1]
-		}
-	}
-	for i := range o.routes {
-		for k := range o.routes[i].lanes {
-			l := &o.routes[i].lanes[k]
-			l.pair = o.byTask[l.pair.task]
+	for i := range o.streams {
+		for k := range o.streams[i].routes {
+			r := &o.streams[i].routes[k]
+			for n := range r.lanes {
+				r.lanes[n].route = r
+			}
 		}
 	}
 }
 
-// put emits one tuple on a stream; a is nil for one that is not tracked.
-func (o *outbox) put(stream int, kinds []tuple.Kind, cells []tuple.Cell, text int, a *anchor) {
-	o.emitted[stream]++
-	for i := o.first[stream]; i < o.first[stream+1]; i++ {
-		r := &o.routes[i]
+// Put emits one tuple, anchored to what anchor points at. It is what a bolt's
+// collector calls, so it also serves Tick and Finish, whose tuples go into own.
+func (o *outbox) Put(stream int, r *tuple.Row) {
+	if o.own != nil {
+		o.own.put(stream, r)
+		return
+	}
+	s := &o.streams[stream]
+	s.emitted++
+	for i := range s.routes {
+		t := &s.routes[i]
 		var l *lane
-		switch r.Grouping {
+		switch t.Grouping {
 		case topology.Fields:
-			l = &r.lanes[r.owner[tuple.KeyGroup(tuple.Hash(cells, kinds, r.Fields))]]
+			l = t.lane(r)
 		case topology.All:
-			for k := range r.lanes {
-				o.add(&r.lanes[k], kinds, cells, text, a)
+			for k := range t.lanes {
+				o.add(&t.lanes[k], r, o.anchor)
 			}
 			continue
 		case topology.Global:
-			l = &r.lanes[0]
+			l = &t.lanes[0]
 		default:
-			l = o.pick(r)
+			l = o.pick(t)
 		}
-		o.add(l, kinds, cells, text, a)
+		o.add(l, r, o.anchor)
 	}
 }
 
-func (o *outbox) add(l *lane, kinds []tuple.Kind, cells []tuple.Cell, text int, a *anchor) {
+// lane returns where a key goes.
+func (t *route) lane(r *tuple.Row) *lane {
+	return &t.lanes[t.owner[tuple.KeyGroup(tuple.Hash(r.Cells, r.Kinds, t.Fields))]]
+}
+
+func (o *outbox) add(l *lane, r *tuple.Row, a *anchor) {
 	p := l.open
-	if p == nil || !p.Fits(kinds) {
-		p = o.begin(l, kinds)
+	if p == nil || !p.Fits(r) {
+		p = o.begin(l, r.Kinds)
 	}
-	p.Append(cells, text)
+	p.Append(r)
 	if a != nil {
-		if l.key == a.key {
-			p.Slots[len(p.Slots)-1].Count++
-		} else {
-			o.slot(l, p, a).Count++
+		if l.key != a.key {
+			o.slot(l, p, a)
 		}
-		p.Refs = append(p.Refs, tuple.Ref{Slot: uint16(len(p.Slots) - 1), Index: a.index})
+		p.Refs = append(p.Refs, tuple.Ref{Slot: l.slot, Index: a.index})
 	}
-	if p.Len() >= o.c.set.ParcelSize || p.Text() >= parcelText {
+	if p.Len() >= o.size || p.Text() >= parcelText {
 		o.close(l)
 	}
 }
 
-// slot returns the slot of a's tree at the end of p. The edge is made now, when
-// the first tuple of the tree goes in, never when the parcel closes (R2).
-func (o *outbox) slot(l *lane, p *tuple.Parcel, a *anchor) *tuple.Slot {
+// slot makes the tuples that go into p from now on those of a's tree. The edge is
+// made now, when the first tuple of the tree goes in, never when the parcel
+// closes (R2).
+func (o *outbox) slot(l *lane, p *tuple.Parcel, a *anchor) {
 	l.key = a.key
-	if k := len(p.Slots) - 1; k >= 0 && p.Slots[k].Tree == a.tree {
-		return &p.Slots[k]
+	k := len(p.Slots)
+	if k > 0 && p.Slots[k-1].Tree == a.tree {
+		return
 	}
+	l.count(p)
 	e := o.rnd.next()
 	a.acc.xor ^= e
 	a.acc.mask |= l.pair.bit
 	p.Slots = append(p.Slots, tuple.Slot{Tree: a.tree, Edge: e})
-	return &p.Slots[len(p.Slots)-1]
+	l.slot = uint16(k)
+}
+
+// count sets the Count of the last slot, whose tuples are those from l.from on.
+func (l *lane) count(p *tuple.Parcel) {
+	if k := len(p.Slots); k > 0 {
+		p.Slots[k-1].Count = uint32(len(p.Refs) - l.from)
+	}
+	l.from = len(p.Refs)
 }
 
 // run emits n messages of one stream and one tree, with indices from a.index on.
 func (o *outbox) run(stream int, kinds []tuple.Kind, cells []tuple.Cell, n int, a *anchor) {
-	o.emitted[stream] += int64(n)
+	s := &o.streams[stream]
+	s.emitted += int64(n)
 	w := len(kinds)
-	for i := o.first[stream]; i < o.first[stream+1]; i++ {
-		r := &o.routes[i]
-		if r.Grouping == topology.Fields || r.Grouping == topology.All {
-			o.each(r, kinds, cells, n, a)
+	row := tuple.RowOf(kinds)
+	for i := range s.routes {
+		t := &s.routes[i]
+		if t.Grouping == topology.Fields || t.Grouping == topology.All {
+			o.each(t, &row, cells, n, a)
 			continue
 		}
 		for at := 0; at < n; {
-			l := &r.lanes[0]
-			if r.Grouping != topology.Global {
-				l = o.pick(r)
+			l := &t.lanes[0]
+			if t.Grouping != topology.Global {
+				l = o.pick(t)
 			}
 			p := l.open
-			if p == nil || !p.Fits(kinds) {
+			if p == nil || !p.Fits(&row) {
 				p = o.begin(l, kinds)
 			}
-			k := min(n-at, o.c.set.ParcelSize-p.Len())
-			p.AppendRun(cells[at*w:(at+k)*w], k)
+			k := min(n-at, o.size-p.Len())
 			if a != nil {
-				o.slot(l, p, a).Count += uint32(k)
-				p.AppendRefs(uint16(len(p.Slots)-1), a.index+uint16(at), k)
+				if l.key != a.key {
+					o.slot(l, p, a)
+				}
+				p.AppendRefs(l.slot, a.index+uint16(at), k)
 			}
+			p.AppendRun(cells[at*w:(at+k)*w], k)
 			at += k
-			if p.Len() >= o.c.set.ParcelSize || p.Text() >= parcelText {
+			if p.Len() >= o.size || p.Text() >= parcelText {
 				o.close(l)
 			}
 		}
@@ -217,67 +245,26 @@ func (o *outbox) run(stream int, kinds []tuple.Kind, cells []tuple.Cell, n int, 
 }
 
 // each is run for groupings that look at every tuple.
-func (o *outbox) each(r *route, kinds []tuple.Kind, cells []tuple.Cell, n int, a *anchor) {
-	w := len(kinds)
-	var b anchor
-	var bp *anchor
+func (o *outbox) each(t *route, row *tuple.Row, cells []tuple.Cell, n int, a *anchor) {
+	w := len(row.Kinds)
+	var b *anchor
 	if a != nil {
-		b, bp = *a, &b
+		b = new(*a)
 	}
 	for i := range n {
-		row := cells[i*w : (i+1)*w]
-		text := tuple.TextOf(row, kinds)
-		if r.Grouping == topology.Fields {
-			o.add(&r.lanes[r.owner[tuple.KeyGroup(tuple.Hash(row, kinds, r.Fields))]], kinds, row, text, bp)
-		} else {
-			for k := range r.lanes {
-				o.add(&r.lanes[k], kinds, row, text, bp)
-			}
+		row.Cells = cells[i*w : (i+1)*w]
+		row.Text = tuple.TextOf(row.Cells, row.Kinds)
+		if b != nil {
+			b.index = a.index + uint16(i)
 		}
-		b.index++
-	}
-}
-
-// pick returns the lane for the next shuffled tuple: the one whose parcel is
-// open, else of two random ones that with more room, so that a slow task gets
-// less and does not hold up the others.
-func (o *outbox) pick(r *route) *lane {
-	if r.at != nil && r.at.open != nil {
-		return r.at
-	}
-	n := uint64(len(r.lanes))
-	if n == 1 {
-		r.at = &r.lanes[0]
-		return r.at
-	}
-	if r.Grouping == topology.LocalOrShuffle && r.lanes[r.home].pair.room() > 0 {
-		r.at = &r.lanes[r.home]
-		return r.at
-	}
-	x := uint64(o.rnd.next())
-	i := (x & 0xffffffff) * n >> 32
-	k := (i + 1 + (x>>32)*(n-1)>>32) % n
-	best := &r.lanes[i]
-	if r.lanes[k].pair.room() > best.pair.room() {
-		best = &r.lanes[k]
-	}
-	if best.pair.room() <= 0 {
-		for k := range r.lanes {
-			if r.lanes[k].pair.room() > best.pair.room() {
-				best = &r.lanes[k]
-			}
+		if t.Grouping == topology.Fields {
+			o.add(t.lane(row), row, b)
+			continue
+		}
+		for k := range t.lanes {
+			o.add(&t.lanes[k], row, b)
 		}
 	}
-	r.at = best
-	return best
-}
-
-// room is what may be sent now; a task whose address is not known gets nothing.
-func (p *pair) room() int {
-	if p.ref == nil {
-		return 0
-	}
-	return p.meter.Room() - len(p.kept)
 }
 
 // begin opens a parcel on l, closing one of other kinds. It is addressed to the
@@ -295,9 +282,9 @@ func (o *outbox) begin(l *lane, kinds []tuple.Kind) *tuple.Parcel {
 	c := o.c
 	p.From, p.FromLife = c.id, c.life
 	p.To, p.ToLife = l.pair.task, c.peers[l.pair.task].Life
-	p.Input, p.Schema, p.Opened = l.input, l.schema, c.now
+	p.Input, p.Stream, p.Schema, p.Opened = l.input, l.stream, c.node.Streams[l.stream], c.now
 	p.Begin(kinds, c.set.ParcelSize)
-	l.open, l.key = p, 0
+	l.open, l.key, l.from = p, 0, 0
 	if !l.listed {
 		l.listed = true
 		o.live = append(o.live, l)
@@ -309,12 +296,19 @@ func (o *outbox) begin(l *lane, kinds []tuple.Kind) *tuple.Parcel {
 func (o *outbox) close(l *lane) {
 	p := l.open
 	l.open = nil
+	l.count(p)
 	pr := l.pair
 	if len(pr.kept) == 0 && pr.ref != nil && pr.meter.Room() > 0 {
 		o.send(pr, p)
-		return
+	} else {
+		pr.kept = append(pr.kept, p)
+		o.block()
 	}
-	pr.kept = append(pr.kept, p)
+	o.hold(l.route)
+}
+
+// block counts one more reason to execute nothing.
+func (o *outbox) block() {
 	if o.kept++; o.kept == 1 {
 		o.since = o.c.now
 		if !o.asking {
@@ -326,22 +320,14 @@ func (o *outbox) close(l *lane) {
 
 func (o *outbox) send(pr *pair, p *tuple.Parcel) {
 	n := p.Len()
-	pr.meter.Sent(n)
-	stream := o.streamOf(p)
-	o.sent[stream] += int64(n)
+	if pr.meter.Sent(n); pr.meter.Room() <= 0 {
+		pr.pace.at = o.c.now
+	}
+	o.streams[p.Stream].sent += int64(n)
 	if o.c.set.AlwaysEncode {
 		p = o.recode(pr, p)
 	}
 	o.c.ctx.Send(pr.ref, p)
-}
-
-func (o *outbox) streamOf(p *tuple.Parcel) int {
-	for i, s := range o.c.node.Streams {
-		if s == p.Schema {
-			return i
-		}
-	}
-	return 0
 }
 
 // recode sends p through the codec, as if the receiver were on another node.
@@ -386,8 +372,13 @@ func (o *outbox) limit(m *Limit) {
 	if len(pr.free) < 256 {
 		pr.free = append(pr.free, m.Parcels...)
 	}
+	before := pr.meter.Limit()
 	pr.meter.Raise(m.Total)
+	if by := pr.meter.Limit() - before; by > 0 {
+		pr.pace = pace{at: o.c.now, step: int(by), each: m.Each}
+	}
 	o.drain(pr)
+	o.release()
 }
 
 // drain sends what was kept, as far as there is room.
@@ -420,7 +411,7 @@ func (o *outbox) ask() {
 		return
 	}
 	for i := range o.pairs {
-		if pr := &o.pairs[i]; len(pr.kept) > 0 && pr.ref != nil {
+		if pr := o.pairs[i]; pr.ref != nil && (len(pr.kept) > 0 || o.held > 0 && pr.room() <= 0) {
 			o.c.ctx.Send(pr.ref, &Ask{From: o.c.id, FromLife: o.c.life, To: pr.task, ToLife: o.c.peers[pr.task].Life})
 		}
 	}
@@ -436,6 +427,7 @@ func (o *outbox) found(task tuple.TaskID, ref actor.Ref) {
 	}
 	pr.ref = ref
 	o.drain(pr)
+	o.release()
 	if pr.done {
 		o.endTo(pr)
 	}
@@ -448,7 +440,7 @@ func (o *outbox) dropTo(task tuple.TaskID, next tuple.Incarnation) {
 	if pr == nil {
 		return
 	}
-	pr.meter, pr.ref = broker.Meter{}, nil
+	pr.meter, pr.pace, pr.ref = broker.Meter{}, pace{at: o.c.now}, nil
 	if !o.c.tracked() {
 		for _, p := range pr.kept {
 			p.ToLife = next
@@ -459,19 +451,16 @@ func (o *outbox) dropTo(task tuple.TaskID, next tuple.Incarnation) {
 		pr.kept = pr.kept[:0]
 		o.unkeep(n)
 	}
-	for i := range o.routes {
-		for k := range o.routes[i].lanes {
-			l := &o.routes[i].lanes[k]
-			if l.pair != pr || l.open == nil {
-				continue
-			}
-			if o.c.tracked() {
-				l.open.Reset()
-				pr.free = append(pr.free, l.open)
-				l.open = nil
-			} else {
-				l.open.ToLife = next
-			}
+	for _, l := range o.live {
+		if l.pair != pr || l.open == nil {
+			continue
+		}
+		if o.c.tracked() {
+			l.open.Reset()
+			pr.free = append(pr.free, l.open)
+			l.open = nil
+		} else {
+			l.open.ToLife = next
 		}
 	}
 }
@@ -479,7 +468,7 @@ func (o *outbox) dropTo(task tuple.TaskID, next tuple.Incarnation) {
 // end sends the end of input behind everything else. Nothing may be kept or open.
 func (o *outbox) end() {
 	for i := range o.pairs {
-		o.endTo(&o.pairs[i])
+		o.endTo(o.pairs[i])
 	}
 }
 
@@ -511,10 +500,11 @@ func (o *outbox) trees(f func(tuple.TreeID)) {
 
 // publish brings the counters up to date.
 func (o *outbox) publish() {
-	for i := range o.emitted {
-		o.c.m.Streams[i].Emitted.Add(o.emitted[i])
-		o.c.m.Streams[i].Transferred.Add(o.sent[i])
-		o.emitted[i], o.sent[i] = 0, 0
+	for i := range o.streams {
+		s := &o.streams[i]
+		o.c.m.Streams[i].Emitted.Add(s.emitted)
+		o.c.m.Streams[i].Transferred.Add(s.sent)
+		s.emitted, s.sent = 0, 0
 	}
 }
 

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"time"
 
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/metrics"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/topology"
-	"github.com/egretstream/egret/tuple"
 )
 
 // A spoutTask runs one life of one task of a spout: it reads its share of the
@@ -28,7 +26,9 @@ type spoutTask struct {
 	core
 	pause     time.Duration
 	committed map[string]string // positions of the lives before, by split
-	running   context.Context
+	alive     context.Context   // ends with this life
+	kill      context.CancelFunc
+	running   context.Context // ends with the reading
 	cancel    context.CancelFunc
 	started   bool
 
@@ -53,13 +53,14 @@ type reading struct {
 	reader   spout.Reader // nil: not open
 	prompt   bool
 	out      *spout.Out
-	busy     bool // Open or Next is under way elsewhere
-	paused   bool // until a reopen message
+	call     *call // of Open or Next, under way elsewhere; nil: none
+	paused   bool  // until a reopen message
 	ready    *spout.Batch
 	waiting  []*spout.Batch // emitted or being emitted, not committed; oldest first
 	position string         // committed
-	told     string         // the last position that the supervisor was told
+	told     string         // the last position that the supervisor and the source were told
 	toldAt   time.Duration
+	telling  bool // Commit is under way
 	eof      bool
 	lastErr  string
 	lastPos  string
@@ -84,6 +85,11 @@ type (
 		err      error
 	}
 	commitDone struct {
+		r        *reading
+		position string
+		err      error
+	}
+	closeDone struct {
 		r   *reading
 		err error
 	}
@@ -103,38 +109,13 @@ func (t *spoutTask) Start(ctx actor.Context) {
 		t.origin = t.newOrigin()
 		t.origin.finished = func(b *spout.Batch) { b.Done = true; t.commit(t.splits[b.Split]) }
 	}
-	t.running, t.cancel = context.WithCancel(context.Background())
+	t.alive, t.kill = context.WithCancel(context.Background())
+	t.running, t.cancel = context.WithCancel(t.alive)
 	if t.pause > 0 {
 		t.after(t.pause, begin{})
 		return
 	}
 	t.list()
-}
-
-// list asks the source for its splits.
-func (t *spoutTask) list() {
-	t.started = true
-	source, ctx := t.node.Source, t.running
-	t.ctx.Block(func() any {
-		var splits []spout.Split
-		err := t.calling("Splits", func() (err error) { splits, err = source.Splits(ctx); return err })
-		return splitsRead{splits, err}
-	})
-}
-
-// calling runs user code on a goroutine of the host's and makes an error of its
-// panic. It must not touch t's state; what it reads never changes.
-func (t *spoutTask) calling(during string, f func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			p := &PanicError{Component: t.node.Name, Task: t.plan.Tasks[t.id].Index, During: during, Value: r, Stack: debug.Stack()}
-			if m := tuple.Misused(r); m != nil {
-				p.Value = m
-			}
-			err = p
-		}
-	}()
-	return f()
 }
 
 func (t *spoutTask) Receive(ctx actor.Context, msg any) {
@@ -148,18 +129,25 @@ func (t *spoutTask) Receive(ctx actor.Context, msg any) {
 	case splitOpened:
 		t.isOpen(msg)
 	case nextDone:
-		msg.r.busy = false
+		msg.r.call = nil
 		t.read(msg.r, msg.batch, msg.position, msg.err)
 	case commitDone:
+		t.hasTold(msg)
+	case closeDone:
 		if msg.err != nil {
-			t.set.Event(&SourceError{Task: t.m.Name, Split: string(msg.r.split), Position: msg.r.position, Err: fmt.Errorf("commit: %w", msg.err)})
+			t.set.Event(&SourceError{Task: t.m.Name, Split: string(msg.r.split), Position: msg.r.position, Err: fmt.Errorf("close: %w", msg.err)})
 		}
+	case actor.Panicked: // not a panic, which is caught where it happens
+		t.fail(&PanicError{
+			Component: t.node.Name, Task: t.plan.Tasks[t.id].Index, During: "a call of the source",
+			Value: msg.Value, Stack: msg.Stack,
+		}, false, true)
 	case reopen:
 		t.splits[msg.split].paused = false
 	case commit:
 		t.commits = false
 		for _, r := range t.splits {
-			t.tellCommit(r)
+			t.tell(r)
 		}
 	case begin:
 		t.list()
@@ -178,6 +166,9 @@ func (t *spoutTask) Receive(ctx actor.Context, msg any) {
 
 // share takes this task's splits: every Parallel-th, beginning with its index.
 func (t *spoutTask) share(m splitsRead) {
+	if t.drained {
+		return // nothing will be read, and the error may be that of a call that was called off
+	}
 	if t.hurt(m.err, "", "") {
 		return
 	}
@@ -222,22 +213,16 @@ func (t *spoutTask) open() {
 		t.todo++
 	}
 	for _, r := range t.splits[:t.todo] {
-		if r.reader != nil || r.busy || r.eof || r.paused || len(r.waiting) > 0 {
+		if r.reader != nil || r.call != nil || r.eof || r.paused || len(r.waiting) > 0 {
 			continue
 		}
-		r.busy = true
-		source, ctx, split, position := t.node.Source, t.running, r.split, r.position
-		t.ctx.Block(func() any {
-			var reader spout.Reader
-			err := t.calling("Open", func() (err error) { reader, err = source.Open(ctx, split, position); return err })
-			return splitOpened{r, reader, err}
-		})
+		t.callOpen(r)
 	}
 }
 
 func (t *spoutTask) isOpen(m splitOpened) {
 	r := m.r
-	r.busy = false
+	r.call = nil
 	if m.err != nil {
 		t.broken(r, m.err)
 		return
@@ -276,16 +261,6 @@ func (t *spoutTask) broken(r *reading, err error) {
 	pause := backoff(r.same)
 	t.set.Event(&SourceError{Task: t.m.Name, Split: string(r.split), Position: position, Err: err, Again: pause})
 	t.after(pause, reopen{r.index})
-}
-
-// shut closes a reader, elsewhere, for that may wait.
-func (t *spoutTask) shut(r *reading) {
-	if c, is := r.reader.(io.Closer); is {
-		t.ctx.Block(func() any {
-			return commitDone{r, t.calling("Close", c.Close)}
-		})
-	}
-	r.reader = nil
 }
 
 // read takes what a call of Next has appended.
@@ -343,23 +318,17 @@ func (t *spoutTask) batch() *spout.Batch {
 // advance calls Next where the reader allows it. It returns true if that has
 // brought a batch at once.
 func (t *spoutTask) advance(r *reading) bool {
-	if r.reader == nil || r.busy || r.paused || r.eof || r.ready != nil || t.drained {
+	if r.reader == nil || r.call != nil || r.paused || r.eof || r.ready != nil || t.drained {
 		return false
 	}
 	b := t.batch()
 	r.out.Collect(b, 256)
-	ctx := t.running
 	if r.prompt {
-		err := t.calling("Next", func() error { return r.reader.Next(ctx, r.out) })
-		t.read(r, b, r.reader.Position(), err)
+		position, err := t.nextOf(t.running, r.reader, r.out)
+		t.read(r, b, position, err)
 		return r.ready != nil
 	}
-	r.busy = true
-	reader, out := r.reader, r.out
-	t.ctx.Block(func() any {
-		err := t.calling("Next", func() error { return reader.Next(ctx, out) })
-		return nextDone{r, b, reader.Position(), err}
-	})
+	t.callNext(r, b)
 	return false
 }
 
@@ -394,6 +363,9 @@ func (t *spoutTask) Turn(ctx actor.Context) bool {
 	if t.dead {
 		return false
 	}
+	if t.listed && !t.drained {
+		t.open() // also what the verdicts of this turn allow
+	}
 	if more {
 		t.out.flush(t.set.Linger)
 	} else {
@@ -407,9 +379,6 @@ func (t *spoutTask) Turn(ctx actor.Context) bool {
 
 // work emits for one turn.
 func (t *spoutTask) work() (more bool) {
-	if t.listed && !t.drained {
-		t.open()
-	}
 	sent, began := 0, t.now
 	for trees := 1; sent < turnTuples; trees++ {
 		if t.tracked() {
@@ -471,29 +440,7 @@ func (t *spoutTask) commit(r *reading) {
 	k := copy(r.waiting, r.waiting[n:])
 	clear(r.waiting[k:])
 	r.waiting = r.waiting[:k]
-	t.tellCommit(r)
-}
-
-// tellCommit tells the supervisor of a position, not too often.
-func (t *spoutTask) tellCommit(r *reading) {
-	if r.position == r.told {
-		return
-	}
-	if r.toldAt > 0 && t.now-r.toldAt < commitEvery && !(r.eof && len(r.waiting) == 0) {
-		if !t.commits {
-			t.commits = true
-			t.after(commitEvery, commit{})
-		}
-		return
-	}
-	r.told, r.toldAt = r.position, t.now
-	t.ctx.Send(t.sup, committed{t.id, t.life, string(r.split), r.position})
-	if c, is := t.node.Source.(spout.Committer); is {
-		ctx, split, position := t.running, r.split, r.position
-		t.ctx.Block(func() any {
-			return commitDone{r, t.calling("Commit", func() error { return c.Commit(ctx, split, position) })}
-		})
-	}
+	t.tell(r)
 }
 
 // drain ends the input here: what has been read and not begun is dropped, and
@@ -513,7 +460,7 @@ func (t *spoutTask) drain() {
 			}
 			t.home(b)
 		}
-		if !r.busy && !r.eof {
+		if r.call == nil && !r.eof {
 			r.eof = true
 			t.shut(r)
 		}
@@ -532,13 +479,18 @@ func (t *spoutTask) rest() {
 		return
 	}
 	for _, r := range t.splits[:t.todo] {
-		if !r.eof && !(t.drained && !r.busy) || r.ready != nil {
+		if !r.eof && !(t.drained && r.call == nil) || r.ready != nil {
 			return
 		}
 	}
 	for _, r := range t.splits {
 		r.toldAt = 0
-		t.tellCommit(r)
+		t.tell(r)
+	}
+	for _, r := range t.splits {
+		if r.telling {
+			return
+		}
 	}
 	t.end()
 }
@@ -546,12 +498,13 @@ func (t *spoutTask) rest() {
 // Stopped closes the readers.
 func (t *spoutTask) Stopped(ctx actor.Context) {
 	t.enter(ctx)
-	if t.cancel != nil {
-		t.cancel()
+	if t.kill != nil {
+		t.kill()
 	}
 	for _, r := range t.splits {
-		if !r.busy {
-			t.shut(r)
+		if r.call != nil {
+			r.reader = r.call.leave()
 		}
+		t.shut(r)
 	}
 }

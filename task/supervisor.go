@@ -50,7 +50,7 @@ type child struct {
 	strikes int           // of those, outside Execute
 	why     *failed
 	ended   bool
-	gone    bool
+	gone    bool // its actor has ended and there will be no other
 }
 
 // NewSupervisor returns the behaviour that runs a plan. ms are the counters of
@@ -206,6 +206,7 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool) {
 	}
 	if c.strikes > maxStrikes {
 		s.set.Event(&Died{Task: m.Name, Life: c.life, Err: err})
+		c.gone = true
 		s.stop(fmt.Errorf("task %s has died %d times in a row, the last time of: %w", m.Name, c.strikes, err))
 		return
 	}

@@ -68,10 +68,10 @@ func parcelOf(s *Schema, rows ...[]any) *Parcel {
 		if i == 0 {
 			p.Begin(r.Kinds, len(rows))
 		}
-		if !p.Fits(r.Kinds) {
+		if !p.Fits(&r) {
 			panic("the rows are of different kinds")
 		}
-		p.Append(r.Cells, r.Text)
+		p.Append(&r)
 	}
 	return p
 }

@@ -1,6 +1,7 @@
 package tuple_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -67,7 +68,7 @@ func ExampleTuple() {
 // executes each.
 func run(emit func(*bolt.Collector), execute func(tuple.Tuple), fields ...string) {
 	s := &tuple.Schema{Component: "example", Stream: "default", Fields: fields}
-	emit(bolt.NewCollector(nil, []*tuple.Schema{s}, link{s, execute}))
+	emit(bolt.NewCollector(context.Background(), []*tuple.Schema{s}, link{s, execute}))
 }
 
 type link struct {
@@ -78,7 +79,7 @@ type link struct {
 func (l link) Put(_ int, r *tuple.Row) {
 	sent, received := tuple.Parcel{Schema: l.schema}, tuple.Parcel{}
 	sent.Begin(r.Kinds, 1)
-	sent.Append(r.Cells, r.Text)
+	sent.Append(r)
 	frame, err := tuple.AppendParcel(nil, &sent)
 	if err == nil {
 		err = tuple.DecodeParcel(frame, &received, l.schema)

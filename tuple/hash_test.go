@@ -14,15 +14,15 @@ import (
 
 // hashOf hashes all of values.
 func hashOf(values ...any) uint64 {
-	cells, ks := make([]Cell, len(values)), make([]Kind, len(values))
-	if _, bad := setCells(cells, ks, values); bad >= 0 {
+	r := Row{Cells: make([]Cell, len(values)), Kinds: make([]Kind, len(values))}
+	if bad := r.fill(values); bad >= 0 {
 		panic(badValue(values[bad]))
 	}
 	fields := make([]int, len(values))
 	for i := range fields {
 		fields[i] = i
 	}
-	return Hash(cells, ks, fields)
+	return Hash(r.Cells, r.Kinds, fields)
 }
 
 // The hash decides which task owns a key, on every node and in every version.

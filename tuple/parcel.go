@@ -55,6 +55,7 @@ type Parcel struct {
 	FromLife Incarnation
 	ToLife   Incarnation // the parcel is for this life of the receiver and no other
 	Input    int         // which of the receiver's inputs
+	Stream   int         // which of the sender's streams; it does not travel
 	Schema   *Schema
 	Opened   time.Duration // when the first tuple was put in, by the sender's host
 	Kinds    []Kind        // one per field
@@ -64,6 +65,7 @@ type Parcel struct {
 	n        int
 	text     int    // bytes of text that the cells point at
 	gen      uint32 // counts the uses, so that an old Tuple is found out
+	shape    shape  // of Kinds
 }
 
 // Len returns the number of tuples in p.
@@ -84,26 +86,19 @@ func (p *Parcel) Reset() {
 	}
 	p.gen++
 	p.n, p.text = 0, 0
-	p.Kinds, p.Cells = p.Kinds[:0], p.Cells[:0]
+	p.Kinds, p.Cells, p.shape = p.Kinds[:0], p.Cells[:0], 0
 	p.Slots, p.Refs = p.Slots[:0], p.Refs[:0]
 }
 
-// Fits reports whether a row of these kinds may join the tuples of p.
-func (p *Parcel) Fits(kinds []Kind) bool {
-	if len(kinds) != len(p.Kinds) {
-		return false
-	}
-	for i := range kinds {
-		if kinds[i] != p.Kinds[i] {
-			return false
-		}
-	}
-	return true
+// Fits reports whether r may join the tuples of p: it has the same kinds.
+func (p *Parcel) Fits(r *Row) bool {
+	return p.shape == r.shape && (p.shape != 0 || slices.Equal(p.Kinds, r.Kinds))
 }
 
 // Begin sets the kinds of an empty parcel and makes room for size tuples.
 func (p *Parcel) Begin(kinds []Kind, size int) {
 	p.Kinds = append(p.Kinds[:0], kinds...)
+	p.shape = shapeOf(kinds)
 	if n := size * len(kinds); cap(p.Cells) < n {
 		p.Cells = make([]Cell, 0, n)
 	}
@@ -111,15 +106,15 @@ func (p *Parcel) Begin(kinds []Kind, size int) {
 
 // Append puts a row behind p's tuples, without Ref. The row must fit, and there
 // must be room for it: at most the size given to Begin.
-func (p *Parcel) Append(cells []Cell, text int) {
+func (p *Parcel) Append(r *Row) {
 	o := len(p.Cells)
-	p.Cells = p.Cells[:o+len(cells)]
-	d := p.Cells[o:]
+	p.Cells = p.Cells[:o+len(r.Cells)]
+	d, c := p.Cells[o:], r.Cells
 	for i := range d { // not copy: its call costs more than a few cells
-		d[i] = cells[i]
+		d[i] = c[i]
 	}
 	p.n++
-	p.text += text
+	p.text += r.Text
 }
 
 // A Tuple is one row on a stream: a cheap view on its parcel, valid until

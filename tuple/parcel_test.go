@@ -1,6 +1,7 @@
 package tuple
 
 import (
+	"slices"
 	"testing"
 	"time"
 	"unsafe"
@@ -74,7 +75,7 @@ func TestTupleAfterReset(t *testing.T) {
 	var r Row
 	r.Set(s, []any{"whale", 2})
 	p.Begin(r.Kinds, 1)
-	p.Append(r.Cells, r.Text)
+	p.Append(&r)
 	require.Equal(t, "whale", p.Tuple(0).String("word"))
 	require.Equal(t, "the", word, "a string that was read is an ordinary string")
 	for _, read := range []func(){
@@ -87,11 +88,26 @@ func TestTupleAfterReset(t *testing.T) {
 
 func TestParcelFits(t *testing.T) {
 	p := parcelOf(schemaOf("word", "count"), []any{"the", 1})
-	require.True(t, p.Fits([]Kind{KindString, KindInt64}))
-	for _, ks := range [][]Kind{nil, {KindString}, {KindString, KindUint64}, {KindInt64, KindString}, {KindString, KindInt64, KindNil}} {
-		require.False(t, p.Fits(ks), "%v", ks)
+	require.True(t, p.Fits(kindsRow(KindString, KindInt64)))
+	for _, ks := range [][]Kind{nil, {KindString}, {KindString, KindUint64}, {KindInt64, KindString}, {KindNil, KindInt64}, {KindAny, KindInt64}, {KindString, KindInt64, KindNil}} {
+		require.False(t, p.Fits(kindsRow(ks...)), "%v", ks)
 	}
-	require.True(t, new(Parcel).Fits(nil))
+	require.True(t, new(Parcel).Fits(kindsRow()))
+
+	// More kinds than a shape has room for, and the empty row beside them.
+	wide := make([]Kind, mostShape+1)
+	p.Reset()
+	p.Begin(wide, 1)
+	require.True(t, p.Fits(kindsRow(wide...)))
+	require.False(t, p.Fits(kindsRow(wide[1:]...)))
+	require.False(t, p.Fits(kindsRow()))
+	other := slices.Clone(wide)
+	other[0] = KindAny
+	require.False(t, p.Fits(kindsRow(other...)))
+
+	p.Begin([]Kind{KindString}, 1)
+	p.Reset()
+	require.False(t, p.Fits(kindsRow(KindString)), "a parcel that was not begun again has no kinds")
 }
 
 func TestParcelIsUsedAgain(t *testing.T) {
@@ -105,7 +121,7 @@ func TestParcelIsUsedAgain(t *testing.T) {
 		p.Begin(r.Kinds, n)
 		p.Slots = append(p.Slots, Slot{Count: uint32(n)})
 		for range n {
-			p.Append(r.Cells, r.Text)
+			p.Append(&r)
 		}
 		p.AppendRefs(0, 7, n)
 		require.Equal(t, n, p.Len())
@@ -127,7 +143,7 @@ func TestParcelIsUsedAgain(t *testing.T) {
 		r.Set(s, []any{letter, number})
 		p.Begin(r.Kinds, 10)
 		for range 10 {
-			p.Append(r.Cells, r.Text)
+			p.Append(&r)
 		}
 		p.AppendRefs(0, 0, 10)
 	}))
@@ -138,7 +154,9 @@ func TestParcelAppendRun(t *testing.T) {
 	p := parcelOf(schemaOf("a", "b"), []any{"one", 1}, []any{"two", 2}, []any{"", 3})
 	q := &Parcel{Schema: p.Schema}
 	q.Begin(p.Kinds, 4)
-	q.Append(p.Row(2), 0)
+	r := RowOf(p.Kinds)
+	r.Cells = p.Row(2)
+	q.Append(&r)
 	q.AppendRun(p.Cells, 3)
 	require.Equal(t, 4, q.Len())
 	require.Equal(t, 6, q.Text())
@@ -188,7 +206,18 @@ func TestParcelLetsGo(t *testing.T) {
 	big := parcelOf(schemaOf("s"), []any{string(make([]byte, 64<<10))}, []any{"x"})
 	big.Reset()
 	require.Zero(t, held(big), "much text")
+	old := parcelOf(schemaOf("s"), []any{"x"}, []any{"y"}, []any{"z"})
+	old.Reset() // keeps the three for now
+	old.Begin([]Kind{KindString}, 1)
+	old.Append(&Row{Cells: []Cell{textCell("big")}, Text: 64<<10 + 1})
+	old.Reset()
+	require.Zero(t, held(old), "texts of the use before")
 	any := parcelOf(schemaOf("a"), []any{Any(point{})})
 	any.Reset()
 	require.Zero(t, held(any), "a value of unknown size")
+}
+
+func kindsRow(kinds ...Kind) *Row {
+	r := RowOf(kinds)
+	return &r
 }

@@ -1,6 +1,9 @@
 package tuple
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A Row is one tuple being made: the cells that Emit fills before it is known
 // which parcels they go to. It is used again for each.
@@ -8,6 +11,31 @@ type Row struct {
 	Cells []Cell
 	Kinds []Kind
 	Text  int // bytes of text that the cells point at
+	shape shape
+}
+
+// A shape is the kinds of a row in one number, if they are 1 to 16: whether two
+// rows have the same kinds is then one comparison. 0 stands for any others.
+type shape uint64
+
+const mostShape = 16
+
+func shapeOf(kinds []Kind) (s shape) {
+	if len(kinds) > mostShape {
+		return 0
+	}
+	for _, k := range kinds {
+		s = s<<4 | shape(k+1)
+	}
+	return s
+}
+
+// RowOf returns a row of the given kinds without cells.
+func RowOf(kinds []Kind) Row { return Row{Kinds: kinds, shape: shapeOf(kinds)} }
+
+// Same reports whether r and o have the same kinds.
+func (r *Row) Same(o *Row) bool {
+	return r.shape == o.shape && (r.shape != 0 || slices.Equal(r.Kinds, o.Kinds))
 }
 
 // Set fills r with values for a stream of the given schema. It panics with a
@@ -21,11 +49,9 @@ func (r *Row) Set(s *Schema, values []any) {
 		r.Cells, r.Kinds = make([]Cell, n), make([]Kind, n)
 	}
 	r.Cells, r.Kinds = r.Cells[:n], r.Kinds[:n]
-	text, bad := setCells(r.Cells, r.Kinds, values)
-	if bad >= 0 {
+	if bad := r.fill(values); bad >= 0 {
 		r.refuse(s, bad, values)
 	}
-	r.Text = text
 }
 
 func wrongArity(s *Schema, n int) {

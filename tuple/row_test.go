@@ -1,10 +1,12 @@
 package tuple
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 func TestRowSet(t *testing.T) {
@@ -49,6 +51,65 @@ func TestRowSetRefuses(t *testing.T) {
 	}
 	r.Set(schemaOf("a"), []any{"good"})
 	require.Equal(t, 4, r.Text, "a row is good again after a mistake")
+}
+
+// The two ways to fill a row must agree, and rows are the same exactly if their
+// kinds are, of which there may be more than a shape holds.
+func TestRowSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) []Kind {
+			ks := rapid.SliceOfN(rapid.Uint8Range(0, uint8(kinds)-1), 0, 2*mostShape).Draw(t, name)
+			out := make([]Kind, len(ks))
+			for i, k := range ks {
+				out[i] = Kind(k)
+			}
+			return out
+		}
+		fill := func(ks []Kind) (a, b Row) {
+			values, boxes := make([]Value, len(ks)), make([]any, len(ks))
+			for i, k := range ks {
+				boxes[i] = drawValue(t, k)
+				values[i] = mustValue(boxes[i])
+			}
+			s := fieldsOf(len(ks))
+			a.Set(s, boxes)
+			b.SetValues(s, values)
+			require.Equal(t, a.Kinds, b.Kinds)
+			require.Equal(t, a.Text, b.Text)
+			return a, b
+		}
+		one, two := draw("kinds"), draw("other kinds")
+		if rapid.Bool().Draw(t, "change one") && len(one) > 0 {
+			two = slices.Clone(one)
+			two[rapid.IntRange(0, len(two)-1).Draw(t, "which")] = Kind(rapid.Uint8Range(0, uint8(kinds)-1).Draw(t, "kind"))
+		}
+		a, b := fill(one)
+		c, d := fill(two)
+		e := RowOf(one)
+		require.True(t, a.Same(&b) && b.Same(&a) && a.Same(&e))
+		want := slices.Equal(one, two)
+		require.Equal(t, []bool{want, want, want}, []bool{a.Same(&c), b.Same(&d), e.Same(&c)})
+		var p Parcel
+		p.Begin(one, 1)
+		require.Equal(t, []bool{true, want}, []bool{p.Fits(&a), p.Fits(&c)})
+	})
+}
+
+func TestRowSetValues(t *testing.T) {
+	var r Row
+	r.SetValues(schemaOf("a", "b", "c"), []Value{mustValue("whale"), mustValue(1), mustValue([]byte("ab"))})
+	require.Equal(t, 7, r.Text)
+	require.Equal(t, []Kind{KindString, KindInt64, KindBytes}, r.Kinds)
+	r.SetValues(schemaOf("a"), []Value{{}})
+	require.Equal(t, []Kind{KindNil}, r.Kinds)
+	for n := range mostShape + 3 {
+		var o Row
+		o.Set(fieldsOf(n), make([]any, n))
+		r.SetValues(fieldsOf(n), make([]Value, n))
+		require.True(t, r.Same(&o), "%d fields", n)
+	}
+	require.Equal(t, `stream split.default has 1 fields ("a"), but 2 values were emitted`,
+		misuseOf(t, func() { r.SetValues(schemaOf("a"), make([]Value, 2)) }))
 }
 
 var number, letter = 1234567, "whale" // variables: constants never need a box

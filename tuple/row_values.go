@@ -15,4 +15,5 @@ func (r *Row) SetValues(s *Schema, values []Value) {
 		r.Cells[i], r.Kinds[i] = v.cell, v.kind
 		r.Text += v.cell.size(v.kind)
 	}
+	r.shape = shapeOf(r.Kinds)
 }

@@ -161,12 +161,11 @@ func Any(v any) Value {
 
 // ValueOf makes a value of v, which must be of a type that Emit accepts.
 func ValueOf(v any) (Value, error) {
-	var c [1]Cell
-	var k [1]Kind
-	if _, bad := setCells(c[:], k[:], []any{v}); bad >= 0 {
+	r := Row{Cells: make([]Cell, 1), Kinds: make([]Kind, 1)}
+	if bad := r.fill([]any{v}); bad >= 0 {
 		return Value{}, badValue(v)
 	}
-	return Value{c[0], k[0]}, nil
+	return Value{r.Cells[0], r.Kinds[0]}, nil
 }
 
 const (
@@ -183,73 +182,82 @@ func timeCell(t time.Time) (Cell, bool) {
 	return Cell{num: uint64(t.UnixNano())}, true
 }
 
-// setCells fills cells and kinds from values, which are as many. It returns the
-// bytes of text that the cells point at, and the index of the first value that
-// is of no kind, or -1.
+// fill sets r, which has as many cells and kinds, from values. It returns the
+// index of the first value that is of no kind, or -1.
 //
 // Nothing here may store a value itself or hand it to fmt: then the compiler
 // would move every box that the caller of Emit makes to the heap.
-func setCells(cells []Cell, ks []Kind, values []any) (text, bad int) {
-	for i, v := range values {
-		switch v := v.(type) {
+func (r *Row) fill(values []any) (bad int) {
+	cells, kinds := r.Cells, r.Kinds[:len(r.Cells)]
+	text, s := 0, shape(0)
+	for i := range cells {
+		var c Cell
+		var k Kind
+		switch v := values[i].(type) {
 		case string:
-			cells[i], ks[i] = textCell(v), KindString
+			c, k = textCell(v), KindString
 			text += len(v)
 		case int:
-			cells[i], ks[i] = Cell{num: uint64(v)}, KindInt64
+			c, k = Cell{num: uint64(v)}, KindInt64
 		case int64:
-			cells[i], ks[i] = Cell{num: uint64(v)}, KindInt64
+			c, k = Cell{num: uint64(v)}, KindInt64
 		case float64:
-			cells[i], ks[i] = Cell{num: math.Float64bits(v)}, KindFloat64
+			c, k = Cell{num: math.Float64bits(v)}, KindFloat64
 		case bool:
 			n := uint64(0)
 			if v {
 				n = 1
 			}
-			cells[i], ks[i] = Cell{num: n}, KindBool
+			c, k = Cell{num: n}, KindBool
 		case uint64:
-			cells[i], ks[i] = Cell{num: v}, KindUint64
+			c, k = Cell{num: v}, KindUint64
 		case []byte:
 			b := make([]byte, len(v))
 			copy(b, v)
-			cells[i], ks[i] = bytesCell(b), KindBytes
+			c, k = bytesCell(b), KindBytes
 			text += len(v)
 		case time.Time:
-			c, ok := timeCell(v)
+			t, ok := timeCell(v)
 			if !ok {
-				return text, i
+				return i
 			}
-			cells[i], ks[i] = c, KindTime
+			c, k = t, KindTime
 		case time.Duration:
-			cells[i], ks[i] = Cell{num: uint64(v)}, KindDuration
+			c, k = Cell{num: uint64(v)}, KindDuration
 		case nil:
-			cells[i], ks[i] = Cell{}, KindNil
+			c, k = Cell{}, KindNil
 		case Value:
-			cells[i], ks[i] = v.cell, v.kind
+			c, k = v.cell, v.kind
 			text += v.cell.size(v.kind)
 		case int8:
-			cells[i], ks[i] = Cell{num: uint64(int64(v))}, KindInt64
+			c, k = Cell{num: uint64(int64(v))}, KindInt64
 		case int16:
-			cells[i], ks[i] = Cell{num: uint64(int64(v))}, KindInt64
+			c, k = Cell{num: uint64(int64(v))}, KindInt64
 		case int32:
-			cells[i], ks[i] = Cell{num: uint64(int64(v))}, KindInt64
+			c, k = Cell{num: uint64(int64(v))}, KindInt64
 		case uint:
-			cells[i], ks[i] = Cell{num: uint64(v)}, KindUint64
+			c, k = Cell{num: uint64(v)}, KindUint64
 		case uint8:
-			cells[i], ks[i] = Cell{num: uint64(v)}, KindUint64
+			c, k = Cell{num: uint64(v)}, KindUint64
 		case uint16:
-			cells[i], ks[i] = Cell{num: uint64(v)}, KindUint64
+			c, k = Cell{num: uint64(v)}, KindUint64
 		case uint32:
-			cells[i], ks[i] = Cell{num: uint64(v)}, KindUint64
+			c, k = Cell{num: uint64(v)}, KindUint64
 		case uintptr:
-			cells[i], ks[i] = Cell{num: uint64(v)}, KindUint64
+			c, k = Cell{num: uint64(v)}, KindUint64
 		case float32:
-			cells[i], ks[i] = Cell{num: math.Float64bits(float64(v))}, KindFloat64
+			c, k = Cell{num: math.Float64bits(float64(v))}, KindFloat64
 		default:
-			return text, i
+			return i
 		}
+		cells[i], kinds[i] = c, k
+		s = s<<4 | shape(k+1)
 	}
-	return text, -1
+	r.Text = text
+	if r.shape = s; len(cells) > mostShape {
+		r.shape = 0
+	}
+	return -1
 }
 
 // badValue says why setCells refused v. It runs once per mistake, on a copy of

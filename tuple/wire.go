@@ -152,7 +152,7 @@ func appendAnyColumn(dst []byte, p *Parcel, c int) ([]byte, error) {
 		if err == nil && len(b) < o {
 			err = errors.New("it returned less than it was given to append to")
 		}
-		if err == nil && len(b)-o > math.MaxUint32 {
+		if err == nil && uint64(len(b)-o) > math.MaxUint32 {
 			err = errors.New("the value takes more than 4 GB")
 		}
 		if err != nil {

@@ -112,8 +112,8 @@ func (d *decoder) kinds(p *Parcel) {
 	d.o += int(n)
 }
 
-// slots reads the slots and refs of n tuples. A slot that counts more or fewer
-// tuples than refer to it would leave its tree open for ever.
+// slots reads the slots and refs of n tuples. A slot without tuples, or one that
+// counts more or fewer than refer to it, would leave its tree open for ever.
 func (d *decoder) slots(p *Parcel, n int) {
 	k := int(d.number("number of slots", uint64(n)))
 	if k > 0 && k*minSlot+refSize*n > d.left() {
@@ -155,7 +155,7 @@ func (d *decoder) slots(p *Parcel, n int) {
 	}
 	d.o += len(b)
 	for i := range p.Slots {
-		if p.Slots[i].Count != seen[i] {
+		if seen[i] == 0 || p.Slots[i].Count != seen[i] {
 			d.corrupt("slot %d counts %d tuples and %d refer to it", i, p.Slots[i].Count, seen[i])
 		}
 	}

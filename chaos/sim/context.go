@@ -1,8 +1,8 @@
 package sim
 
 import (
-	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -18,7 +18,7 @@ type context proc
 func (c *context) in() (p *proc, ok bool) {
 	p = (*proc)(c)
 	if p.world.running != p || p.world.blocking {
-		panic(fmt.Sprintf("sim: the context of %s is used outside the call that it was given to", p.label))
+		p.world.misuse("the context of %s is used outside the call that it was given to", p.label)
 	}
 	return p, p.state != ended
 }
@@ -53,10 +53,7 @@ func (c *context) After(d time.Duration, msg any) {
 
 func (c *context) Spawn(name string, b actor.Behavior) actor.Ref {
 	p, _ := c.in()
-	if w := p.world; w.step != inStopped {
-		return w.spawn(p, name, b).ref
-	}
-	panic(fmt.Sprintf("sim: %s spawns %s in Stopped", p.label, name))
+	return p.world.spawn(p, name, b).ref
 }
 
 func (c *context) Watch(ref actor.Ref) {
@@ -106,23 +103,19 @@ func (w *World) block(p *proc, fn func() any) {
 		w.note("unblock", p, nil, nil)
 		return
 	}
-	w.note(string(inBlock), p, nil, nil)
-	if result, ok := w.callBlocked(p, fn); ok {
-		w.push(event{at: w.Now() + w.delay(), kind: atReply, proc: p, msg: message{from: p, body: result}})
-	} else {
-		w.left.Blocks--
-	}
+	w.note("block", p, nil, nil)
+	result := w.callBlocked(p, fn)
+	w.push(event{at: w.Now() + w.delay(), kind: atReply, proc: p, msg: message{from: p, body: result}})
 	w.spent = 0
 }
 
-func (w *World) callBlocked(p *proc, fn func() any) (result any, ok bool) {
+func (w *World) callBlocked(p *proc, fn func() any) (result any) {
 	w.running, w.blocking = p, true
 	defer func() {
-		r := recover()
-		w.running, w.blocking = nil, false
-		if r != nil {
-			w.panicked(p, inBlock, r)
+		if r := recover(); r != nil {
+			result = actor.Panicked{Value: r, Stack: debug.Stack()}
 		}
+		w.running, w.blocking = nil, false
 	}()
-	return fn(), true
+	return fn()
 }

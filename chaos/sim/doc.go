@@ -10,8 +10,8 @@
 // A [World] takes the place of the real host and runs the very same code: any
 // [actor.Behavior]. It is as unfriendly as the contract of package actor
 // permits. Messages of one actor to another keep their order, and nothing else
-// does: messages of different senders, the news of a death, an order to stop and
-// the results of Block overtake each other as the seed likes. Time passes only
+// does: messages of different senders, news of one death at two watchers, orders
+// to stop and results of Block overtake each other as the seed likes. Time passes only
 // between events and where the code says so with [World.Spend], so an hour of
 // made-up time costs what its events cost.
 //

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/egretstream/egret/actor"
@@ -23,12 +22,24 @@ func (w *World) kill(p *proc, how string, cut bool) {
 	}
 	w.note(how, p, nil, nil)
 	p.silent = w.Now()
-	if cut {
-		for _, l := range p.out {
-			n := l.queue.len()
-			keep := w.chance.IntN(n + 1)
-			l.queue.cut(keep)
-			w.left.Messages -= n - keep
+	for _, l := range p.out {
+		n := l.queue.len()
+		keep := n
+		for keep > 0 && l.queue.at(keep-1).sent > p.silent {
+			keep--
+		}
+		if cut {
+			keep = w.chance.IntN(keep + 1)
+		}
+		for i := keep; i < n; i++ {
+			w.note("cut", l.to, p, l.queue.at(i).body)
+		}
+		l.queue.cut(keep)
+		w.left.Messages -= n - keep
+		if keep == 0 {
+			// The heap may have an event for a message that was cut, later than the news
+			// that p has ended, which is sent next. That event finds nothing.
+			p.links[l.to] = &link{from: p, to: l.to, frozen: l.frozen}
 		}
 	}
 	children := p.children
@@ -51,7 +62,7 @@ func (w *World) Freeze(ref actor.Ref, d time.Duration) {
 // included. A factor of 1 heals it.
 func (w *World) Slow(ref actor.Ref, factor float64) {
 	if !(factor > 0) {
-		panic(fmt.Sprintf("sim: a factor of %v is no slowness: it must be above 0", factor))
+		w.misuse("a factor of %v is no slowness: it must be above 0", factor)
 	}
 	p := w.find(ref)
 	w.note("slow", p, nil, nil)

@@ -50,7 +50,7 @@ type Verdict struct {
 // A message is on its way or in a mailbox.
 type message struct {
 	from *proc
-	sent time.Duration // by the sender's clock; zero for what it did not say itself
+	sent time.Duration // by the sender's clock; zero for what it did not say itself: timers, news of its end
 	due  time.Duration // when it arrives, if its link is not frozen and nothing is in front of it
 	body any
 }
@@ -99,31 +99,36 @@ func (w *World) upTo(d time.Duration) time.Duration {
 // not at all.
 func (w *World) post(from, to *proc, body any) {
 	m := message{from: from, sent: w.Now(), body: body}
-	v, ok := w.rule(to, m)
-	if !ok {
-		return
+	switch v, ok := w.rule(to, m); {
+	case !ok:
+	case from.state == ended: // killed by the hook
+		w.note("unsaid", to, from, body)
+	default:
+		w.dispatch(to, m, v)
 	}
+}
+
+// tell sends the news that p has ended, behind all that p said.
+func (w *World) tell(watcher, p *proc) {
+	m := message{from: p, body: actor.Terminated{Ref: p.ref, Err: p.err}}
+	if v, ok := w.rule(watcher, m); ok {
+		w.dispatch(watcher, m, v)
+	}
+}
+
+func (w *World) dispatch(to *proc, m message, v Verdict) {
 	if v.Loose {
 		w.postLoose(to, m, v.Delay)
 		return
 	}
-	l := w.link(from, to)
+	l := w.link(m.from, to)
 	if w.oneIn(w.links.FreezeEvery) {
-		l.frozen = max(l.frozen, m.sent+w.upTo(w.links.Freeze))
+		l.frozen = max(l.frozen, w.Now()+w.upTo(w.links.Freeze))
 	}
-	m.due = m.sent + w.delay() + v.Delay
+	m.due = w.Now() + w.delay() + v.Delay
 	l.queue.push(m)
 	w.left.Messages++
 	w.arm(l)
-}
-
-// tell sends the news that p has ended. It overtakes, or is overtaken by, what p
-// said last.
-func (w *World) tell(watcher, p *proc) {
-	m := message{from: p, body: actor.Terminated{Ref: p.ref, Err: p.err}}
-	if v, ok := w.rule(watcher, m); ok {
-		w.postLoose(watcher, m, v.Delay)
-	}
 }
 
 // rule asks what is to happen to a message and sends its copies. It says no if
@@ -152,7 +157,7 @@ func (w *World) postLoose(to *proc, m message, extra time.Duration) {
 func (w *World) arm(l *link) {
 	if !l.armed && l.queue.len() > 0 {
 		l.armed = true
-		w.push(event{at: max(w.now, l.queue.first().due, l.frozen), kind: atLink, link: l})
+		w.push(event{at: max(w.now, l.queue.at(0).due, l.frozen), kind: atLink, link: l})
 	}
 }
 

@@ -121,7 +121,7 @@ func TestQueues(t *testing.T) {
 				bodies = append(bodies, i)
 			case 7:
 				if len(bodies) > 0 {
-					require.Equal(t, bodies[0], q.first().body)
+					require.Equal(t, bodies[0], q.at(0).body)
 					require.Equal(t, bodies[0], q.pop().body)
 					bodies = bodies[1:]
 				}

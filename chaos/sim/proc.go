@@ -74,7 +74,6 @@ const (
 	inReceive step = "recv"
 	inTurn    step = "turn"
 	inStopped step = "stopped"
-	inBlock   step = "block" // for it, not in it
 )
 
 func (w *World) spawn(parent *proc, name string, b actor.Behavior) *proc {
@@ -93,7 +92,7 @@ func (w *World) spawn(parent *proc, name string, b actor.Behavior) *proc {
 	w.note("spawn", p, parent, nil)
 	w.wantTurn(p, true)
 	if parent != nil {
-		if parent.state == ended { // killed in the call that it is in
+		if parent.state >= stopping { // nobody would stop the child
 			w.end(p)
 			return p
 		}
@@ -134,19 +133,14 @@ func (w *World) run(p *proc) {
 		p.state = running
 		w.call(p, inStart, message{})
 	case p.state == running && p.stop:
-		p.state = stopping
-		for p.mailbox.len() > 0 {
-			w.lose("lost", p, p.mailbox.pop())
-		}
-		w.wantTurn(p, false)
-		for _, child := range p.children {
-			w.orderStop(child)
-		}
+		w.close(p)
 	case p.state == stopping:
 		if len(p.children) > 0 {
 			return // the last of them wakes it
 		}
-		w.call(p, inStopped, message{})
+		if p.err == nil {
+			w.call(p, inStopped, message{})
+		}
 		w.end(p)
 		return
 	case p.mailbox.len() > 0:
@@ -169,7 +163,7 @@ func (w *World) run(p *proc) {
 // call enters the actor's code and books the time that it takes.
 func (w *World) call(p *proc, s step, m message) (more bool) {
 	w.note(string(s), p, m.from, m.body)
-	w.running, w.step = p, s
+	w.running = p
 	defer func() {
 		r := recover()
 		p.busy = max(p.busy, w.now) + w.spent + w.stretch(p, w.drawCost())
@@ -206,7 +200,7 @@ func (w *World) stretch(p *proc, d time.Duration) time.Duration {
 	return time.Duration(float64(d) * p.slow)
 }
 
-// panicked ends p by a panic of its own code: its children are stopped, its
+// panicked ends p by a panic of its own code, once its children have stopped. Its
 // watchers hear of the panic, and the run has failed.
 func (w *World) panicked(p *proc, s step, r any) {
 	err, ok := r.(error)
@@ -216,16 +210,29 @@ func (w *World) panicked(p *proc, s step, r any) {
 		err = fmt.Errorf("panic: %v", r)
 	}
 	w.fail(fmt.Errorf("%s at %v, in %s: %w\n%s", p.label, w.Now(), s, err, debug.Stack()))
-	if p.state == ended {
-		return
-	}
 	w.note("panic", p, nil, nil)
-	p.err = err
+	if p.state == running {
+		p.err, p.stop = err, true
+		w.close(p)
+	} else if p.state == stopping {
+		p.err = err
+	}
+}
+
+// close begins the end of p: it takes no more messages and waits for its children.
+func (w *World) close(p *proc) {
+	p.state = stopping
+	w.loseMailbox(p)
 	for _, child := range p.children {
 		w.orderStop(child)
 	}
-	p.children = nil
-	w.end(p)
+}
+
+func (w *World) loseMailbox(p *proc) {
+	for p.mailbox.len() > 0 {
+		w.lose("lost", p, p.mailbox.pop())
+	}
+	w.wantTurn(p, false)
 }
 
 // orderStop makes p stop after the call that it is in.
@@ -243,10 +250,7 @@ func (w *World) end(p *proc) {
 	}
 	p.state = ended
 	w.note("end", p, nil, nil)
-	for p.mailbox.len() > 0 {
-		w.lose("lost", p, p.mailbox.pop())
-	}
-	w.wantTurn(p, false)
+	w.loseMailbox(p)
 	p.mailbox, p.behavior = fifo{}, nil
 	if up := p.parent; up != nil {
 		if i := slices.Index(up.children, p); i >= 0 {

@@ -88,7 +88,7 @@ func (q *fifo) len() int { return len(q.items) - q.head }
 
 func (q *fifo) push(m message) { q.items = append(q.items, m) }
 
-func (q *fifo) first() *message { return &q.items[q.head] }
+func (q *fifo) at(i int) *message { return &q.items[q.head+i] }
 
 func (q *fifo) pop() message {
 	m := q.items[q.head]

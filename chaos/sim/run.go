@@ -63,7 +63,7 @@ func (w *World) RunFor(d time.Duration) error {
 // Step lets the next event happen. It returns false if there is none.
 func (w *World) Step() bool {
 	if w.running != nil {
-		panic("sim: an actor's code cannot run the world that runs it")
+		w.misuse("an actor's code cannot run the world that runs it")
 	}
 	if len(w.events) == 0 {
 		return false

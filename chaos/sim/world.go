@@ -22,7 +22,7 @@ type Config struct {
 	// OnSend, if given, rules over each message that an actor or the outside
 	// sends, and over each Terminated, when it is sent. Timers and results of
 	// Block do not travel and are not asked about. A nil from is the outside.
-	// It may call the World's faults.
+	// It may call the World's faults; a message whose sender it kills is not said.
 	OnSend func(from, to actor.Ref, msg any) Verdict
 	// Log, if given, gets a line for each event.
 	Log io.Writer
@@ -48,7 +48,6 @@ type World struct {
 	// What runs now: running is nil between calls. spent is what the call has
 	// spent of its own time, zero outside.
 	running  *proc
-	step     step
 	blocking bool
 	spent    time.Duration
 
@@ -109,7 +108,7 @@ func (w *World) Now() time.Duration { return w.now + w.spent }
 // a Block: the rest of the call is later by d, and the actor is busy until then.
 func (w *World) Spend(d time.Duration) {
 	if w.running == nil {
-		panic("sim: Spend outside a call: only an actor's code has time to spend")
+		w.misuse("Spend outside a call: only an actor's code has time to spend")
 	}
 	w.spent += w.stretch(w.running, max(d, 0))
 }
@@ -148,5 +147,16 @@ func (w *World) find(ref actor.Ref) *proc {
 	if a, ok := ref.(address); ok && a.number > 0 && a.number < len(w.procs) && w.procs[a.number].ref == ref {
 		return w.procs[a.number]
 	}
-	panic(fmt.Sprintf("sim: %v is no actor of this world: use what Spawn or Self returned", ref))
+	w.misuse("%v is no actor of this world: use what Spawn or Self returned", ref)
+	return nil
+}
+
+// misuse panics, and sees to it that the run has failed even if that panic is
+// somebody's result.
+func (w *World) misuse(format string, args ...any) {
+	err := fmt.Errorf("sim: "+format, args...)
+	if w.blocking {
+		w.fail(err)
+	}
+	panic(err)
 }

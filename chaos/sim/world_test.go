@@ -172,7 +172,7 @@ func TestSameSeedSameRun(t *testing.T) {
 		all += log
 	}
 	for _, what := range []string{"spawn", "start", "recv", "turn", "stopped", "end", "kill", "crash", "freeze", "slow", "link",
-		"at", "lost", "unsaid", "drop", "copy", "block", "unblock"} {
+		"at", "lost", "cut", "drop", "copy", "block", "unblock"} {
 		if !strings.Contains(all, " "+what+" ") {
 			t.Errorf("no %s in all the runs", what)
 		}
@@ -308,7 +308,7 @@ func TestSpend(t *testing.T) {
 		at[i] -= zero
 	}
 	require.Equal(t, []time.Duration{ms, 2 * ms, 3 * ms, 4*ms + 1, 5*ms + 1, 6*ms + 1}, at)
-	require.PanicsWithValue(t, "sim: Spend outside a call: only an actor's code has time to spend", func() { w.Spend(1) })
+	require.PanicsWithError(t, "sim: Spend outside a call: only an actor's code has time to spend", func() { w.Spend(1) })
 
 	at = nil
 	factor = 10
@@ -377,7 +377,6 @@ func TestPanic(t *testing.T) {
 		{"recv", &toy{receive: func(actor.Context, any) { panic(cause) }}},
 		{"turn", &toy{turn: func(actor.Context) bool { panic(cause) }}},
 		{"stopped", &toy{stopped: func(actor.Context) { panic(cause) }}},
-		{"block", &toy{start: func(ctx actor.Context) { ctx.Block(func() any { panic(cause) }) }}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := New(Config{})
@@ -431,9 +430,99 @@ func TestMisuse(t *testing.T) {
 		})
 	}
 	w := New(Config{})
-	a := w.Spawn("a", &toy{stopped: func(ctx actor.Context) { ctx.Spawn("late", &toy{}) }})
+	var late actor.Ref
+	a := w.Spawn("a", &toy{stopped: func(ctx actor.Context) {
+		late = ctx.Spawn("late", &toy{start: func(actor.Context) { t.Error("nobody would stop it") }})
+	}})
 	w.Stop(a)
-	require.ErrorContains(t, w.Run(nil, Limit{}), "a#1 spawns late in Stopped")
+	require.NoError(t, w.Run(nil, Limit{}))
+	require.False(t, w.Alive(late))
+	require.Equal(t, Left{}, w.Left())
+}
+
+// An actor that panics ends when its children have stopped.
+func TestPanicOfAParent(t *testing.T) {
+	w := New(Config{})
+	var stopped, heard []any
+	var child actor.Ref
+	a := w.Spawn("a", &toy{
+		start: func(ctx actor.Context) {
+			child = ctx.Spawn("child", &toy{stopped: func(actor.Context) { stopped = append(stopped, w.Now()) }})
+		},
+		receive: func(_ actor.Context, msg any) { panic(msg) },
+		stopped: func(actor.Context) { t.Error("it did not stop in good order") },
+	})
+	watch(w, &heard, a)
+	require.NoError(t, w.Run(nil, Limit{}))
+	w.Freeze(child, time.Minute)
+	w.Send(a, "boom")
+	w.Send(a, "boom")
+	require.ErrorContains(t, w.Run(nil, Limit{}), "boom")
+	require.NoError(t, w.RunFor(time.Second))
+	require.True(t, w.Alive(a))
+	require.NoError(t, w.Run(nil, Limit{}))
+	require.Len(t, stopped, 1)
+	require.False(t, w.Alive(a) || w.Alive(child))
+	require.Len(t, heard, 1)
+	require.EqualError(t, heard[0].(actor.Terminated).Err, "panic: boom")
+	require.Equal(t, Left{}, w.Left())
+}
+
+func TestPanicInBlock(t *testing.T) {
+	w := New(Config{})
+	var got []any
+	r := recorder(&got)
+	r.start = func(ctx actor.Context) { ctx.Block(func() any { panic("boom") }) }
+	a := w.Spawn("a", r)
+	require.NoError(t, w.Run(nil, Limit{}))
+	require.Len(t, got, 1)
+	require.Equal(t, "boom", got[0].(actor.Panicked).Value)
+	require.Contains(t, string(got[0].(actor.Panicked).Stack), "TestPanicInBlock")
+	require.True(t, w.Alive(a))
+}
+
+// What is spent in a Block makes its result late and nothing else.
+func TestSpendInBlock(t *testing.T) {
+	w := New(calm)
+	var at []time.Duration
+	w.Spawn("a", &toy{
+		start: func(ctx actor.Context) {
+			ctx.Block(func() any { w.Spend(5 * ms); return 1 })
+			ctx.After(ms, 2)
+		},
+		receive: func(ctx actor.Context, _ any) { at = append(at, ctx.Now()) },
+	})
+	require.NoError(t, w.Run(nil, Limit{}))
+	require.Equal(t, []time.Duration{ms, 5 * ms}, at)
+}
+
+func TestCost(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		cost     time.Duration
+		slow     float64
+		min, max time.Duration // of 1000 turns
+	}{
+		{"default", 0, 1, 1000 * 20 * us, 1000 * 30 * us},
+		{"slow", 0, 10, 1000 * 200 * us, 1000 * 300 * us},
+		{"none", -1, 1, 1000, 1000},
+		{"small", 500, 1, 1000 * 500, 1000 * 500},
+		{"large", ms, 1, 1000 * 400 * us, 1000 * 600 * us},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := New(Config{Cost: tt.cost})
+			var times []time.Duration
+			a := w.Spawn("a", &toy{turn: func(ctx actor.Context) bool {
+				times = append(times, ctx.Now())
+				return len(times) <= 1000
+			}})
+			w.Slow(a, tt.slow)
+			require.NoError(t, w.Run(nil, Limit{}))
+			took := times[1000] - times[0]
+			require.GreaterOrEqual(t, took, tt.min)
+			require.LessOrEqual(t, took, tt.max)
+		})
+	}
 }
 
 func TestRun(t *testing.T) {

@@ -32,7 +32,7 @@ func next(ctx context.Context, r spout.Reader, max int) (lines []string, err err
 		seg, cells := b.Message(i)
 		p := &tuple.Parcel{Schema: lineField[0]}
 		p.Begin(seg.Kinds, 1)
-		p.Append(cells, 0)
+		p.AppendRun(cells, 1)
 		lines = append(lines, p.Tuple(0).At(0).String())
 	}
 	return lines, err
@@ -48,6 +48,9 @@ func readFrom(s spout.Source, split spout.Split, position string, max int) (line
 		var some []string
 		some, err = next(context.Background(), r, max)
 		lines = append(lines, some...)
+		if err != nil && err != io.EOF && len(some) > 0 {
+			return nil, fmt.Errorf("messages together with the error %w", err)
+		}
 	}
 	if c, ok := r.(io.Closer); ok {
 		err = errors.Join(err, c.Close())
@@ -100,6 +103,10 @@ func zip(texts ...string) []byte {
 
 func TestLines(t *testing.T) {
 	long := strings.Repeat("long ", 50_000)
+	var many strings.Builder
+	for i := range 20_000 { // all different, so that a block that is used again shows
+		fmt.Fprintln(&many, "It was age", i)
+	}
 	for _, tt := range []struct {
 		name, text string
 	}{
@@ -112,7 +119,7 @@ func TestLines(t *testing.T) {
 		{"CR within", "a\rb\n\r\r\n"},
 		{"not UTF-8", "\xff\xfe\n\x00\n"},
 		{"longer than a block", "a\n" + long + "\nb\n" + long},
-		{"many", strings.Repeat("It was the age of wisdom,\n", 10_000)},
+		{"many", many.String()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			want := linesOf(tt.text)

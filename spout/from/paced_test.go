@@ -203,7 +203,20 @@ func TestPacedPassesOn(t *testing.T) {
 	require.NoError(t, open(t, Paced(numbers(1), 1), "").(io.Closer).Close(), "nothing to close")
 }
 
-// Repeat may wrap Paced: the room that it asks for stays its own.
+// The room that a caller has asked for is there again afterwards.
+func TestPacedLeavesRoom(t *testing.T) {
+	r := open(t, Paced(numbers(0), 1), "")
+	out, b := spout.NewOut(lineField), &spout.Batch{}
+	out.Collect(b, 2)
+	require.NoError(t, r.Next(t.Context(), out))
+	require.Equal(t, 1, out.Len())
+	require.False(t, out.Full())
+	require.NoError(t, r.Next(t.Context(), out), "does not wait, for there is a message")
+	out.Emit("x")
+	require.True(t, out.Full())
+	require.NoError(t, r.Next(t.Context(), out))
+}
+
 func TestRepeatPaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, spout.Repeat(Paced(numbers(2), 10), 3), "")
@@ -299,12 +312,18 @@ var zero float64 // a variable, for division by a constant zero does not compile
 func TestDueBy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.Float64Range(1e-3, 1e9).Draw(t, "rate")
-		d := time.Duration(rapid.Int64Range(0, int64(1000*time.Hour)).Draw(t, "d"))
-		n := dueBy(d, rate)
-		require.LessOrEqual(t, offset(n-1, rate), d)
-		require.Greater(t, offset(n, rate), d)
-		i := rapid.Int64Range(0, 1<<40).Draw(t, "i")
-		require.GreaterOrEqual(t, offset(i+1, rate), offset(i, rate))
+		first := rapid.Int64Range(0, int64(min(rate*1e6, 1<<40))).Draw(t, "first")
+		for i := first; i < first+300; i++ {
+			at := offset(i, rate)
+			if offset(i+1, rate) < at {
+				t.Fatalf("message %d is due before message %d", i+1, i)
+			}
+			for d := max(0, at-1); d <= at+1; d++ { // where rounding goes wrong if it does
+				if n := dueBy(d, rate); offset(n-1, rate) > d || offset(n, rate) <= d {
+					t.Fatalf("%d messages are due by %d ns", n, d)
+				}
+			}
+		}
 	})
 }
 

@@ -1,3 +1,5 @@
+//go:build unix
+
 package from
 
 import (
@@ -6,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,6 +84,20 @@ func TestStandardInputReopened(t *testing.T) {
 	lines, err := next(t.Context(), second, 2)
 	require.NoError(t, err)
 	require.Equal(t, []string{"three"}, lines)
+}
+
+// A reader that has messages asks whether there is more and does not wait for it.
+func TestInputWaits(t *testing.T) {
+	var waits []bool
+	r := &lineReader{name: "text", end: endless, c: cutter{r: strings.NewReader("one\ntwo\n"), max: 10}}
+	r.ready = func(wait bool) (bool, error) {
+		waits = append(waits, wait)
+		return len(waits) == 1, nil
+	}
+	lines, err := next(t.Context(), r, 10)
+	require.NoError(t, err)
+	require.Equal(t, []string{"one", "two"}, lines)
+	require.Equal(t, []bool{true, false}, waits)
 }
 
 func TestInputContextEnds(t *testing.T) {

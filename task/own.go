@@ -1,0 +1,60 @@
+package task
+
+import (
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/tuple"
+)
+
+// Messages in one batch of a bolt's own.
+const ownBatch = 256
+
+// An ownMessages takes what a bolt emits in Tick or Finish: messages of its own,
+// tracked and replayed by its own origin.
+type ownMessages struct {
+	c     *core
+	batch *spout.Batch
+}
+
+func newOwnMessages(c *core) *ownMessages {
+	o := &ownMessages{c: c}
+	o.next()
+	return o
+}
+
+func (o *ownMessages) next() {
+	if o.c.origin != nil {
+		o.batch = o.c.origin.batch()
+	} else {
+		o.batch = new(spout.Batch)
+	}
+}
+
+func (o *ownMessages) put(stream int, r *tuple.Row) {
+	o.batch.Append(stream, r)
+	if o.batch.Len() >= ownBatch {
+		o.publish()
+		o.next()
+	}
+}
+
+// publish emits what has been taken.
+func (o *ownMessages) publish() {
+	c, b := o.c, o.batch
+	if c.origin == nil {
+		for at := 0; at < b.Len(); {
+			s, cells, end := b.Run(at)
+			c.out.run(s.Stream, s.Kinds, cells, end-at, nil)
+			at = end
+		}
+		c.m.Untracked.Add(int64(b.Len()))
+		return
+	}
+	if b.Len() == 0 {
+		c.origin.recycle(b)
+		return
+	}
+	c.origin.keep(b)
+	for at := 0; at < b.Len(); {
+		at += c.origin.emit(b, at)
+	}
+}

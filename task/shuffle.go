@@ -1,0 +1,123 @@
+package task
+
+import (
+	"math"
+	"time"
+
+	"github.com/egretstream/egret/topology"
+)
+
+// How a shuffle finds its lanes.
+//
+// A parcel can only be addressed once (R5), and one that is kept for want of room
+// holds up the whole task. So as long as it can be helped none is begun before a
+// lane has room: a shuffle that has none in any lane is held, and that holds up
+// the task as a kept parcel does. Only what Execute still emits then has to guess
+// which lane will have room first.
+
+// A pace is what is known of how soon a pair will have room again.
+type pace struct {
+	at   time.Duration // the last rise of its limit, or when that was used up
+	step int           // of the last rise, in tuples
+	each time.Duration // that a tuple takes the receiver
+}
+
+// wait guesses how long it takes until n more tuples are allowed. Limits rise in
+// steps. One that has not risen for a while is thought to be that far away.
+func (p *pace) wait(now time.Duration, n int) time.Duration {
+	return max(time.Duration(max(n, p.step))*p.each, now-p.at)
+}
+
+// pick returns the lane for the next shuffled tuple: the one whose parcel is
+// open, else of two random ones that with more room, so that a slow task gets
+// less and does not hold up the others.
+func (o *outbox) pick(r *route) *lane {
+	if r.at != nil && r.at.open != nil {
+		return r.at
+	}
+	n := uint64(len(r.lanes))
+	if n == 1 {
+		r.at = &r.lanes[0]
+		return r.at
+	}
+	if r.Grouping == topology.LocalOrShuffle && r.lanes[r.home].pair.room() > 0 {
+		r.at = &r.lanes[r.home]
+		return r.at
+	}
+	x := uint64(o.rnd.next())
+	i := (x & 0xffffffff) * n >> 32
+	k := (i + 1 + (x>>32)*(n-1)>>32) % n
+	best := &r.lanes[i]
+	if r.lanes[k].pair.room() > best.pair.room() {
+		best = &r.lanes[k]
+	}
+	if best.pair.room() <= 0 {
+		best = o.soonest(r)
+	}
+	r.at = best
+	return best
+}
+
+// soonest returns a lane with room, or the one that should have some soonest.
+func (o *outbox) soonest(r *route) *lane {
+	best, least := &r.lanes[0], time.Duration(math.MaxInt64)
+	for k := range r.lanes {
+		pr := r.lanes[k].pair
+		room := pr.room()
+		if room > 0 {
+			return &r.lanes[k]
+		}
+		if pr.ref == nil {
+			continue
+		}
+		if wait := pr.pace.wait(o.c.now, 1-room); wait < least {
+			best, least = &r.lanes[k], wait
+		}
+	}
+	return best
+}
+
+// room is what may be sent now; a task whose address is not known gets nothing.
+func (p *pair) room() int {
+	if p.ref == nil {
+		return 0
+	}
+	return p.meter.Room() - len(p.kept)
+}
+
+// shuffles reports whether r has a choice of lanes.
+func (r *route) shuffles() bool {
+	return len(r.lanes) > 1 && (r.Grouping == topology.Shuffle || r.Grouping == topology.LocalOrShuffle)
+}
+
+func (r *route) room() bool {
+	for k := range r.lanes {
+		if r.lanes[k].pair.room() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hold holds r if there is no room for its next parcel.
+func (o *outbox) hold(r *route) {
+	if r.held || !r.shuffles() || r.room() {
+		return
+	}
+	r.held = true
+	o.held++
+	o.block()
+}
+
+// release lets go what has room again.
+func (o *outbox) release() {
+	for i := 0; i < len(o.streams) && o.held > 0; i++ {
+		for k := range o.streams[i].routes {
+			if r := &o.streams[i].routes[k]; r.held && r.room() {
+				r.held = false
+				o.held--
+				o.unkeep(1)
+			}
+		}
+	}
+}

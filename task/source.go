@@ -1,0 +1,165 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/tuple"
+)
+
+// What a spout task calls of a source may wait, so it is called elsewhere and
+// its result comes as a message.
+
+// calling runs user code and makes an error of its panic. It must not touch t's
+// state; what it reads never changes.
+func (t *spoutTask) calling(during string, f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p := &PanicError{Component: t.node.Name, Task: t.plan.Tasks[t.id].Index, During: during, Value: r, Stack: debug.Stack()}
+			if m := tuple.Misused(r); m != nil {
+				p.Value = m
+			}
+			err = p
+		}
+	}()
+	return f()
+}
+
+// nextOf calls Next and Position of a reader. Nothing else of t is touched.
+func (t *spoutTask) nextOf(ctx context.Context, r spout.Reader, out *spout.Out) (position string, err error) {
+	err = t.calling("Next", func() error { return r.Next(ctx, out) })
+	if _, is := errors.AsType[*PanicError](err); is {
+		return "", err
+	}
+	if e := t.calling("Position", func() error { position = r.Position(); return nil }); e != nil {
+		return "", e
+	}
+	return position, err
+}
+
+// A call is a call of Open or Next that is under way elsewhere. If the task ends
+// meanwhile, its result comes to nobody, and a reader must be closed all the same:
+// by the call if it returns after the task has left, else by the task.
+type call struct {
+	first  context.Context // ends with errBack or errLeft, whichever came first
+	end    context.CancelCauseFunc
+	reader spout.Reader // written before errBack
+}
+
+var (
+	errBack = errors.New("the call has returned")
+	errLeft = errors.New("the task has ended")
+)
+
+func newCall(r spout.Reader) *call {
+	c := &call{reader: r}
+	c.first, c.end = context.WithCancelCause(context.Background())
+	return c
+}
+
+// back says that the call has returned. It reports whether the task is still
+// there; if not, the reader is to be closed here.
+func (c *call) back() bool {
+	c.end(errBack)
+	return context.Cause(c.first) == errBack
+}
+
+// leave says that the task has ended. It returns a reader that is to be closed.
+func (c *call) leave() spout.Reader {
+	if c.end(errLeft); context.Cause(c.first) == errLeft {
+		return nil
+	}
+	return c.reader
+}
+
+// list asks the source for its splits.
+func (t *spoutTask) list() {
+	t.started = true
+	if t.drained {
+		return
+	}
+	source, ctx := t.node.Source, t.running
+	t.ctx.Block(func() any {
+		var splits []spout.Split
+		err := t.calling("Splits", func() (err error) { splits, err = source.Splits(ctx); return err })
+		return splitsRead{splits, err}
+	})
+}
+
+func (t *spoutTask) callOpen(r *reading) {
+	c := newCall(nil)
+	r.call = c
+	source, ctx, split, position := t.node.Source, t.running, r.split, r.position
+	t.ctx.Block(func() any {
+		err := t.calling("Open", func() (err error) { c.reader, err = source.Open(ctx, split, position); return err })
+		if !c.back() {
+			t.close(c.reader)
+		}
+		return splitOpened{r, c.reader, err}
+	})
+}
+
+func (t *spoutTask) callNext(r *reading, b *spout.Batch) {
+	c := newCall(r.reader)
+	r.call = c
+	ctx, out := t.running, r.out
+	t.ctx.Block(func() any {
+		position, err := t.nextOf(ctx, c.reader, out)
+		if !c.back() {
+			t.close(c.reader)
+		}
+		return nextDone{r, b, position, err}
+	})
+}
+
+// shut closes the reader of a split that has one.
+func (t *spoutTask) shut(r *reading) {
+	if reader := r.reader; reader != nil {
+		t.ctx.Block(func() any { return closeDone{r, t.close(reader)} })
+	}
+	r.reader = nil
+}
+
+func (t *spoutTask) close(r spout.Reader) error {
+	c, is := r.(io.Closer)
+	if !is {
+		return nil
+	}
+	return t.calling("Close", c.Close)
+}
+
+// tell tells the supervisor and the source of a position, not too often. The
+// source hears of one at a time, in order.
+func (t *spoutTask) tell(r *reading) {
+	if r.position == r.told || r.telling {
+		return
+	}
+	if r.toldAt > 0 && t.now-r.toldAt < commitEvery && !(r.eof && len(r.waiting) == 0) {
+		if !t.commits {
+			t.commits = true
+			t.after(commitEvery, commit{})
+		}
+		return
+	}
+	r.told, r.toldAt = r.position, t.now
+	t.ctx.Send(t.sup, committed{t.id, t.life, string(r.split), r.position})
+	if c, is := t.node.Source.(spout.Committer); is {
+		r.telling = true
+		ctx, split, position := t.alive, r.split, r.position
+		t.ctx.Block(func() any {
+			return commitDone{r, position, t.calling("Commit", func() error { return c.Commit(ctx, split, position) })}
+		})
+	}
+}
+
+func (t *spoutTask) hasTold(m commitDone) {
+	m.r.telling = false
+	if m.err != nil {
+		t.set.Event(&SourceError{Task: t.m.Name, Split: string(m.r.split), Position: m.position, Err: fmt.Errorf("commit: %w", m.err)})
+	}
+	t.tell(m.r) // what has been done meanwhile
+}
