@@ -22,7 +22,13 @@ func runCommand(topologies []*topology.Topology) (*cobra.Command, error) {
 	if len(topologies) == 1 {
 		return topologyCommand(topologies[0], "run")
 	}
-	run := &cobra.Command{Use: "run NAME", Short: "Run a topology until its input ends"}
+	run := &cobra.Command{Use: "run NAME", Short: "Run a topology until its input ends", Args: cobra.ArbitraryArgs}
+	run.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return &usageError{fmt.Errorf("name one of %s", list(topologies, "or"))}
+		}
+		return &usageError{fmt.Errorf("there is no topology %q: the program has %s", args[0], list(topologies, "and"))}
+	}
 	for _, t := range topologies {
 		c, err := topologyCommand(t, t.Name())
 		if err != nil {
@@ -155,12 +161,12 @@ func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 	if err != nil {
 		return &usageError{err}
 	}
+	signals, stop := interrupts() // before there is anything to interrupt
+	defer stop()
 	r, err := Start(c.Context(), t, config)
 	if err != nil {
 		return &usageError{err}
 	}
-	signals, stop := interrupts()
-	defer stop()
 	stderr := c.ErrOrStderr()
 	show := newProgress(stderr)
 	beat := time.NewTicker(200 * time.Millisecond)

@@ -52,7 +52,7 @@ func execute(topologies []*topology.Topology, args []string, in io.Reader, out, 
 	if err := root.ExecuteContext(ctx); err != nil {
 		code := exitCode(err)
 		fmt.Fprintln(errs, root.Name()+": "+err.Error())
-		if _, usage := errors.AsType[*usageError](err); usage {
+		if code == ExitUsage {
 			fmt.Fprintf(errs, "Try: %s --help\n", root.Name())
 		}
 		return code
@@ -100,7 +100,7 @@ func command(topologies []*topology.Topology) (*cobra.Command, error) {
 	}
 	root := &cobra.Command{
 		Use:   program(),
-		Short: "Run " + join(names) + " on Egret",
+		Short: "Run " + list(topologies, "and") + " on Egret",
 	}
 	if len(topologies) == 1 {
 		if root, err = topologyCommand(topologies[0], program()); err != nil {
@@ -137,23 +137,22 @@ func program() string {
 	return name
 }
 
-func join(names []string) string {
-	switch n := len(names); n {
-	case 1:
-		return "the topology " + names[0]
-	default:
-		s := "the topologies "
-		for i, name := range names {
-			switch {
-			case i == n-1:
-				s += " and "
-			case i > 0:
-				s += ", "
-			}
-			s += name
-		}
-		return s
+// list names topologies for people.
+func list(topologies []*topology.Topology, and string) string {
+	if len(topologies) == 1 {
+		return "the topology " + topologies[0].Name()
 	}
+	s := "the topologies "
+	for i, t := range topologies {
+		switch {
+		case i == len(topologies)-1:
+			s += " " + and + " "
+		case i > 0:
+			s += ", "
+		}
+		s += t.Name()
+	}
+	return s
 }
 
 // benchRunner runs topologies for package bench.

@@ -26,7 +26,10 @@ import (
 	"github.com/egretstream/egret/tuple"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // the command's; others have a logbook
+	goleak.VerifyTestMain(m)
+}
 
 // bubble runs f where time is made up: it stands still while anybody works, and
 // nothing may be left running at the end.

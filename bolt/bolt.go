@@ -119,6 +119,7 @@ type Collector struct {
 	sink    Sink
 	ctx     context.Context
 	output  int
+	_       [128]byte // what lies behind is another task's: see tuple.Row
 }
 
 // NewCollector returns a collector for a bolt with the given streams; the engine

@@ -56,7 +56,8 @@ type boltTask struct {
 
 	during   string
 	nextTick time.Duration
-	owed     bool // a tick that came while there was no room
+	owed     bool      // a tick that came while there was no room
+	_        [128]byte // what lies behind is another task's
 }
 
 type phase uint8
@@ -96,6 +97,7 @@ func (t *boltTask) Start(ctx actor.Context) {
 	t.empty = make([][]*tuple.Parcel, len(t.senders))
 	t.window = broker.NewWindow(len(t.senders), broker.Settings{})
 	t.step = 1
+	t.accounts = make([]slotAccount, 0, 64)
 	if t.pause > 0 {
 		t.after(t.pause, begin{})
 		return

@@ -194,6 +194,9 @@ func (o *origin) verdict(v *acker.Verdict[run]) {
 	o.trying -= n
 	m := o.c.m
 	m.Trying.Set(int64(o.trying))
+	if f := o.c.set.Verdict; f != nil {
+		f(&Verdict{Task: o.c.id, Batch: r.batch, First: int(r.first), N: n, Outcome: v.Outcome, Fails: v.Fails})
+	}
 	switch v.Outcome {
 	case acker.Done:
 		if len(v.Fails) == 0 {

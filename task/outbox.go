@@ -278,6 +278,10 @@ func (o *outbox) begin(l *lane, kinds []tuple.Kind) *tuple.Parcel {
 		p, l.pair.free = l.pair.free[k], l.pair.free[:k]
 	} else {
 		p = new(tuple.Parcel)
+		if o.c.tracked() {
+			p.Refs = make([]tuple.Ref, 0, o.size)
+			p.Slots = make([]tuple.Slot, 0, 8)
+		}
 	}
 	c := o.c
 	p.From, p.FromLife = c.id, c.life

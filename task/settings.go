@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -24,6 +26,21 @@ type Settings struct {
 	// Event is told what people should hear of. It is called from the actors and
 	// must not wait.
 	Event func(Event)
+
+	// Verdict, if not nil, is told how each tree has ended, before anything is done
+	// about it. It is called from the actors, must not wait, and keeps nothing of what
+	// it is given. It is for tests and simulations.
+	Verdict func(*Verdict)
+}
+
+// A Verdict says what became of the messages First to First+N-1 of a batch, which
+// were one tree of a task.
+type Verdict struct {
+	Task     tuple.TaskID
+	Batch    *spout.Batch
+	First, N int
+	Outcome  acker.Outcome
+	Fails    []acker.Fail // by index in the tree
 }
 
 const (

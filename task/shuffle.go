@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/egretstream/egret/broker"
 	"github.com/egretstream/egret/topology"
 )
 
@@ -25,7 +26,11 @@ type pace struct {
 // wait guesses how long it takes until n more tuples are allowed. Limits rise in
 // steps. One that has not risen for a while is thought to be that far away.
 func (p *pace) wait(now time.Duration, n int) time.Duration {
-	return max(time.Duration(max(n, p.step))*p.each, now-p.at)
+	step, each := p.step, p.each
+	if step == 0 { // its limit has not risen yet: those are preferred whose has
+		step, each = broker.FirstLimit, 10*time.Millisecond
+	}
+	return max(time.Duration(max(n, step))*each, now-p.at)
 }
 
 // pick returns the lane for the next shuffled tuple: the one whose parcel is

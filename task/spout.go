@@ -43,7 +43,8 @@ type spoutTask struct {
 	next int
 	free []*spout.Batch // of an untracked topology
 
-	commits bool // a timer for them is set
+	commits bool      // a timer for them is set
+	_       [128]byte // what lies behind is another task's
 }
 
 // A reading is one split being read.

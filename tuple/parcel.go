@@ -66,6 +66,9 @@ type Parcel struct {
 	text     int    // bytes of text that the cells point at
 	gen      uint32 // counts the uses, so that an old Tuple is found out
 	shape    shape  // of Kinds
+
+	kinds [mostShape]Kind // room for Kinds
+	_     [56]byte        // fills 256 bytes: a parcel shares no cache line with another
 }
 
 // Len returns the number of tuples in p.
@@ -97,6 +100,9 @@ func (p *Parcel) Fits(r *Row) bool {
 
 // Begin sets the kinds of an empty parcel and makes room for size tuples.
 func (p *Parcel) Begin(kinds []Kind, size int) {
+	if p.Kinds == nil {
+		p.Kinds = p.kinds[:0]
+	}
 	p.Kinds = append(p.Kinds[:0], kinds...)
 	p.shape = shapeOf(kinds)
 	if n := size * len(kinds); cap(p.Cells) < n {

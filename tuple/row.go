@@ -46,12 +46,19 @@ func (r *Row) Set(s *Schema, values []any) {
 		wrongArity(s, n)
 	}
 	if cap(r.Cells) < n || cap(r.Kinds) < n {
-		r.Cells, r.Kinds = make([]Cell, n), make([]Kind, n)
+		r.grow(n)
 	}
 	r.Cells, r.Kinds = r.Cells[:n], r.Kinds[:n]
 	if bad := r.fill(values); bad >= 0 {
 		r.refuse(s, bad, values)
 	}
+}
+
+// grow makes room for n values, in cache lines that r shares with nobody: a row
+// is written for every tuple, and a line that two tasks write to goes back and
+// forth between their cores each time.
+func (r *Row) grow(n int) {
+	r.Cells, r.Kinds = make([]Cell, n, max(n, 16)), make([]Kind, n, max(n, 64))
 }
 
 func wrongArity(s *Schema, n int) {

@@ -7,7 +7,7 @@ func (r *Row) SetValues(s *Schema, values []Value) {
 		wrongArity(s, n)
 	}
 	if cap(r.Cells) < n || cap(r.Kinds) < n {
-		r.Cells, r.Kinds = make([]Cell, n), make([]Kind, n)
+		r.grow(n)
 	}
 	r.Cells, r.Kinds = r.Cells[:n], r.Kinds[:n]
 	r.Text = 0

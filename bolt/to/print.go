@@ -1,4 +1,10 @@
 // Package to has the bolts that write to what is outside of a topology.
+//
+//	tuple --> task 0's buffer --64 KB, tick, end--+
+//	tuple --> task 1's buffer --------------------+--> one writer, whole lines
+//
+// A tuple is acked when it is in the buffer: what had not been written when the
+// process was killed is not written again.
 package to
 
 import (

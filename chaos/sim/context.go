@@ -84,7 +84,7 @@ func (c *context) Block(fn func() any) {
 	if p, ok := c.in(); ok {
 		w := p.world
 		w.left.Blocks++
-		w.push(event{at: w.Now() + w.delay(), kind: atBlock, proc: p, fn: fn})
+		w.push(event{at: w.Now() + w.delay(), kind: atBlock, proc: p, fn: fn, msg: message{sent: w.Now()}})
 	}
 }
 
@@ -96,9 +96,10 @@ func (w *World) stop(p *proc) {
 
 // block runs the function of a Block. It belongs to no call of its actor, and an
 // actor that has ended does not hold it back; if it was killed, the function may
-// have gone down with it, or not have.
-func (w *World) block(p *proc, fn func() any) {
-	if p.silent <= w.now && w.oneIn(2) {
+// have gone down with it, or not have. One that was asked for in the rest of a
+// call, after the kill, was never asked for.
+func (w *World) block(p *proc, asked time.Duration, fn func() any) {
+	if asked > p.silent || p.silent <= w.now && w.oneIn(2) {
 		w.left.Blocks--
 		w.note("unblock", p, nil, nil)
 		return

@@ -30,9 +30,9 @@ func (w *World) note(what string, p, from *proc, body any) {
 	}
 	w.hash = xxh3.HashSeed(line, w.hash)
 	if w.log != nil {
-		if s, ok := body.(fmt.Stringer); ok {
+		if s := w.describe(body); s != "" {
 			line = append(line, ": "...)
-			line = append(line, s.String()...)
+			line = append(line, s...)
 		}
 		line = append(line, '\n')
 		if _, err := w.log.Write(line); err != nil {
@@ -55,4 +55,12 @@ func (w *World) class(body any) string {
 		w.classes[t] = name
 	}
 	return name
+}
+
+// inWords returns what a message says of itself.
+func inWords(body any) string {
+	if s, ok := body.(fmt.Stringer); ok {
+		return s.String()
+	}
+	return ""
 }

@@ -89,7 +89,7 @@ func (w *World) Step() bool {
 		w.left.Messages--
 		w.orderStop(p)
 	case atBlock:
-		w.block(p, e.fn)
+		w.block(p, e.msg.sent, e.fn)
 	case atReply:
 		w.left.Blocks--
 		w.left.Messages++

@@ -53,6 +53,7 @@ type World struct {
 
 	failures []error
 	log      io.Writer
+	describe func(msg any) string // for the written log
 	hash     uint64
 	line     []byte // kept for its room
 	classes  map[reflect.Type]string
@@ -61,13 +62,14 @@ type World struct {
 // New returns an empty world at time zero.
 func New(c Config) *World {
 	w := &World{
-		seed:    c.Seed,
-		links:   c.Links,
-		cost:    c.Cost,
-		onSend:  c.OnSend,
-		chance:  rand.New(rand.NewPCG(c.Seed, 0)),
-		log:     c.Log,
-		classes: make(map[reflect.Type]string),
+		seed:     c.Seed,
+		links:    c.Links,
+		cost:     c.Cost,
+		onSend:   c.OnSend,
+		chance:   rand.New(rand.NewPCG(c.Seed, 0)),
+		log:      c.Log,
+		classes:  make(map[reflect.Type]string),
+		describe: inWords,
 	}
 	w.links.setDefaults()
 	def(&w.cost, 50*time.Microsecond)

@@ -1,0 +1,361 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/task"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+// A record is what really happened in a run: it is kept by the simulated sources
+// and bolts themselves, and no counter of Egret's has a part in it.
+//
+// What an actor did after it was killed, in the rest of its call, did not happen:
+// see moment.
+type record struct {
+	w       *World
+	scene   *scene
+	plan    *topology.Plan
+	ms      []*metrics.Task
+	splits  [][]*splitBook // by part
+	roots   map[uint64]*root
+	all     []*root // in the order in which they were made
+	places  map[place]*execution
+	owners  map[routeKey]int
+	bolts   []*simBolt
+	deaths  []death
+	readers int    // open
+	calls   uint64 // of Next
+	checks  int    // invariants that were looked at
+	bad     *Violation
+
+	// What happened that explains more than the usual.
+	kills, panics, broken int
+	crossed               map[string]int // panics outside Execute, by task
+	harm                  map[*proc]bool // by a panic
+	timeouts              bool           // trees may time out
+	forgot                int            // entries of reports that were dropped
+}
+
+// A routeKey is a key that one input of a part is grouped by.
+type routeKey struct {
+	part, from, stream int
+	key                string
+}
+
+// A splitBook is one split of a source.
+type splitBook struct {
+	part, index int
+	messages    int
+	roots       []*root // those that were read
+	onces       map[string]bool
+	below       int // everything before was found to be settled
+	commits     int // the last position that Commit was told
+}
+
+func (b *splitBook) number() uint64 { return uint64(b.part)<<32 | uint64(b.index) }
+
+func (b *splitBook) String() string { return fmt.Sprintf("split %d of part %d", b.index, b.part) }
+
+// once reports true the first time.
+func (b *splitBook) once(what string, n int) bool {
+	k := what + strconv.Itoa(n)
+	if b.onces[k] {
+		return false
+	}
+	b.onces[k] = true
+	return true
+}
+
+// A root is a message, of a spout or of a bolt's own, and all that comes of it.
+type root struct {
+	id     uint64
+	name   string
+	stream int
+	all    []*execution
+	owner  *proc // of a bolt's own message: the incarnation, with which it dies
+
+	reads    int // each may become an attempt
+	verdicts int
+	lost     int
+	timedOut int
+	fails    int // tuples that were refused or panicked
+	rejects  int
+	dead     []moment
+	acked    bool
+	death    int // by which it was lost last; -1: none that is not made good
+}
+
+// An execution is one tuple's at one place.
+type execution struct {
+	place
+	root  *root
+	tries int
+	fails int
+	oks   []moment
+}
+
+// A moment is when an actor did something, by its own clock. It was killed before
+// it came to that if its silence is earlier.
+type moment struct {
+	at time.Duration
+	by *proc
+}
+
+func (m moment) happened(now time.Duration) bool { return m.at <= now && m.at <= m.by.silent }
+
+func happened(ms []moment, now time.Duration) bool {
+	return slices.ContainsFunc(ms, func(m moment) bool { return m.happened(now) })
+}
+
+// A death is the end of an incarnation, and until when its loss was felt.
+type death struct {
+	at, mended time.Duration
+}
+
+// A Violation is an invariant that did not hold.
+type Violation struct {
+	Invariant string        `json:"invariant"`
+	What      string        `json:"what"`
+	At        time.Duration `json:"at_ns"` // in made-up time
+}
+
+func (v *Violation) String() string { return fmt.Sprintf("%s: %s (at %v)", v.Invariant, v.What, v.At) }
+
+func newRecord(w *World, s *scene) *record {
+	rec := &record{
+		w: w, scene: s,
+		roots: map[uint64]*root{}, places: map[place]*execution{}, owners: map[routeKey]int{}, crossed: map[string]int{}, harm: map[*proc]bool{},
+	}
+	for i := range s.parts {
+		rec.splits = append(rec.splits, nil)
+		for k, n := range s.parts[i].splits {
+			rec.splits[i] = append(rec.splits[i], &splitBook{part: i, index: k, messages: n, onces: map[string]bool{}})
+		}
+	}
+	return rec
+}
+
+// violate keeps the first violation.
+func (rec *record) violate(invariant, format string, args ...any) {
+	if rec.bad == nil {
+		rec.bad = &Violation{invariant, fmt.Sprintf(format, args...), rec.w.Now()}
+	}
+}
+
+// read returns message n of a split.
+func (rec *record) read(b *splitBook, n int) *root {
+	for len(b.roots) <= n {
+		k := len(b.roots)
+		id := mix(uint64(b.part), uint64(b.index), uint64(k))
+		name := fmt.Sprintf("%s message %d of split %d", rec.scene.parts[b.part].name, k, b.index)
+		b.roots = append(b.roots, rec.add(b.part, id, name))
+	}
+	return b.roots[n]
+}
+
+func (rec *record) add(part int, id uint64, name string) *root {
+	m := &root{id: id, name: name, stream: streamOf(id, rec.scene.parts[part].streams), death: -1}
+	for _, at := range rec.scene.descend(part, id, m.stream) {
+		e := &execution{place: at, root: m}
+		rec.places[at] = e
+		m.all = append(m.all, e)
+	}
+	rec.roots[id] = m
+	rec.all = append(rec.all, m)
+	return m
+}
+
+// own makes a message of a bolt's own.
+func (rec *record) own(b *simBolt) *root {
+	id := mix(uint64(b.number), 'o', uint64(len(rec.all)))
+	m := rec.add(b.part, id, fmt.Sprintf("own message of %s", b.name()))
+	m.owner, m.reads = b.proc, 1
+	return m
+}
+
+// begin books that a tuple is about to be executed, and checks how it came.
+func (rec *record) begin(b *simBolt, in tuple.Tuple) *execution {
+	rec.checks++
+	s, p := rec.scene, &rec.scene.parts[b.part]
+	for _, e := range p.inputs {
+		if s.parts[e.from].name != in.Component() || streamName(e.stream) != in.Stream() {
+			continue
+		}
+		at := place{b.part, anyTask, in.Uint64("id")}
+		if e.grouping == topology.All {
+			at.task = b.task
+		}
+		b.checkRoute(e, in.Value("key").Kind().String()+" "+in.Value("key").String())
+		b.checkOrder(e, in.Int64("by"), in.Int64("seq"))
+		x := rec.places[at]
+		if x == nil || x.root.id != in.Uint64("root") {
+			rec.violate("routing", "%s gets a tuple that nothing has emitted", b.name())
+			return nil
+		}
+		if !b.prepared || b.closed > 0 {
+			rec.violate("routing", "%s executes before Prepare or after Close", b.name())
+		}
+		if b.finished > 0 && rec.kills+rec.panics == 0 {
+			rec.violate("finish", "%s executes a tuple after Finish, and nothing has died", b.name())
+		}
+		x.tries++
+		return x
+	}
+	rec.violate("routing", "%s gets a tuple of %s.%s, to which it does not subscribe", b.name(), in.Component(), in.Stream())
+	return nil
+}
+
+// done reports whether everything that comes of a message was executed.
+func (m *root) done(now time.Duration) bool { return m.missing(now) == nil }
+
+func (m *root) missing(now time.Duration) *execution {
+	for _, e := range m.all {
+		if !happened(e.oks, now) {
+			return e
+		}
+	}
+	return nil
+}
+
+func (rec *record) where(e *execution) string {
+	name := rec.scene.parts[e.part].name
+	if e.task != anyTask {
+		name += "/" + strconv.Itoa(e.task)
+	}
+	return fmt.Sprintf("its tuple %016x at %s (tried %d times, refused %d)", e.id, name, e.tries, e.fails)
+}
+
+// passed checks that all before a position may be forgotten.
+func (rec *record) passed(b *splitBook, n int, how string) {
+	rec.checks++
+	now := rec.w.Now()
+	for ; b.below < n; b.below++ {
+		if rec.scene.guarantee == topology.AtMostOnce {
+			continue
+		}
+		if b.below >= len(b.roots) {
+			rec.violate("positions", "%v is %s %d, but only %d of it were read", b, how, n, len(b.roots))
+			return
+		}
+		m := b.roots[b.below]
+		if e := m.missing(now); e != nil && !happened(m.dead, now) {
+			rec.violate("positions", "%v is %s %d, but %s is neither done nor dead: %s is missing", b, how, n, m.name, rec.where(e))
+			return
+		}
+	}
+}
+
+// committed checks what Commit is told. Only a dead incarnation's Commit may come
+// late.
+func (rec *record) committed(b *splitBook, n int) {
+	if n <= b.commits && rec.kills+rec.panics == 0 {
+		rec.violate("positions", "%v is committed at %d after %d", b, n, b.commits)
+	}
+	b.commits = n
+}
+
+// verdict checks what the engine thinks of a tree.
+func (rec *record) verdict(v *task.Verdict) {
+	rec.checks++
+	now := rec.w.Now()
+	bad := map[int]acker.Fail{}
+	for _, f := range v.Fails {
+		bad[int(f.Index)] = f
+	}
+	for i := range v.N {
+		s, cells := v.Batch.Message(v.First + i)
+		m := rec.roots[tuple.CloneRow(cells, s.Kinds)[0].Uint64()]
+		m.verdicts++
+		if f, failed := bad[i]; failed {
+			if m.fails == 0 {
+				rec.violate("failures", "%s has failed (%s), but no bolt has refused a tuple of it", m.name, f.Err)
+			}
+			continue
+		}
+		switch v.Outcome {
+		case acker.Done:
+			if e := m.missing(now); e != nil {
+				rec.violate("acks", "%s is acked, but %s is missing", m.name, rec.where(e))
+			}
+			m.acked = true
+			rec.mended(m)
+		case acker.Lost:
+			m.lost++
+			if len(rec.deaths) == 0 {
+				rec.violate("losses", "%s is lost, but nothing has died", m.name)
+			} else {
+				m.death = len(rec.deaths) - 1
+			}
+		case acker.TimedOut:
+			m.timedOut++
+			if !rec.timeouts {
+				rec.violate("timeouts", "%s has timed out, but nothing of it was dropped (%d attempts, %d of them lost)", m.name, m.verdicts, m.lost)
+			}
+		}
+	}
+}
+
+// mended books that a message has come through after a loss.
+func (rec *record) mended(m *root) {
+	if m.death >= 0 {
+		d := &rec.deaths[m.death]
+		d.mended = max(d.mended, rec.w.Now())
+		m.death = -1
+	}
+}
+
+// died books the end of an incarnation.
+func (rec *record) died() { rec.deaths = append(rec.deaths, death{at: rec.w.Now()}) }
+
+// panicked books a panic of a simulated part, whose actor ends by it.
+func (rec *record) panicked(p *proc) {
+	rec.panics++
+	rec.harm[p] = true
+	rec.died()
+}
+
+func (rec *record) broke() { rec.broken++ }
+
+// cross reports whether a bolt is to panic outside Execute.
+func (rec *record) cross(b *simBolt, what string) bool {
+	p := &rec.scene.parts[b.part]
+	if rec.crossed[b.name()] >= p.cross || mix(uint64(b.number), 'x', uint64(len(what)+b.ticks))%3 != 0 {
+		return false
+	}
+	rec.crossed[b.name()]++
+	rec.panicked(b.proc)
+	return true
+}
+
+// event checks what people are told.
+func (rec *record) event(e task.Event) {
+	switch e := e.(type) {
+	case *task.DeadLetter:
+		m := rec.roots[e.Values[0].Uint64()]
+		m.dead = append(m.dead, moment{rec.w.Now(), rec.w.running})
+		most := rec.scene.set.MaxReplays
+		if m.rejects == 0 && (most < 0 || m.fails <= most) {
+			rec.violate("dead letters", "%s is dead, but was refused only %d times and never rejected: %s", m.name, m.fails, e.Err)
+		}
+		rec.mended(m)
+	case *task.Died:
+		p, _ := e.Err.(*task.PanicError)
+		switch {
+		case p != nil && p.Value != panicText:
+			rec.violate("panics", "%s: %v\n%s", e.Task, p.Value, p.Stack)
+		case p != nil && rec.panics+rec.broken == 0, p == nil && rec.kills == 0:
+			rec.violate("panics", "%s has died, and nothing was done to it: %v", e.Task, e.Err)
+		}
+	case *task.SourceError:
+		if rec.broken == 0 {
+			rec.violate("sources", "%s: an error that no source has returned: %v", e.Task, e.Err)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+// atEnd checks what must hold when a run has come to its end and everything has
+// stopped.
+func (rec *record) atEnd(err error) {
+	if err != nil {
+		rec.violate("end", "the run has ended with: %v", err)
+		return
+	}
+	if rec.scene.guarantee == topology.AtMostOnce {
+		rec.atMostOnce()
+	} else {
+		rec.atLeastOnce()
+	}
+	rec.laws()
+	rec.ends()
+}
+
+// expected calls f for every message that should have come through, those not
+// read included.
+func (rec *record) expected(f func(*root)) {
+	for i := range rec.splits {
+		for _, b := range rec.splits[i] {
+			for n := range b.messages {
+				rec.read(b, n)
+			}
+		}
+	}
+	for _, m := range rec.all {
+		rec.checks++
+		f(m)
+	}
+}
+
+// harmed reports whether an incarnation ended before its time.
+func (rec *record) harmed(p *proc) bool {
+	return p != nil && (p.silent != never || rec.harm[p])
+}
+
+func (rec *record) atLeastOnce() {
+	now := rec.w.Now()
+	quiet := rec.kills+rec.panics+rec.broken+rec.forgot == 0 && !rec.timeouts
+	rec.expected(func(m *root) {
+		if rec.harmed(m.owner) {
+			return // a bolt's own message dies with it
+		}
+		e, dead := m.missing(now), happened(m.dead, now)
+		if e != nil && !dead {
+			rec.violate("nothing is lost", "the run has ended, but %s is neither done nor dead: %s is missing", m.name, rec.where(e))
+		}
+		if !m.acked && !dead {
+			rec.violate("nothing is lost", "the run has ended, and %s was never acked", m.name)
+		}
+		for _, e := range m.all {
+			switch most := m.verdicts + m.reads; {
+			case e.tries > most:
+				rec.violate("executions", "%s: %s, but there were %d attempts at most", m.name, rec.where(e), most)
+			case quiet && e.tries > 1+m.fails:
+				rec.violate("executions", "%s: %s, but nothing was lost and it failed %d times", m.name, rec.where(e), m.fails)
+			case quiet && rec.scene.set.MaxReplays >= 0 && e.fails > rec.scene.set.MaxReplays+1:
+				rec.violate("executions", "%s: %s, but MaxReplays is %d", m.name, rec.where(e), rec.scene.set.MaxReplays)
+			}
+		}
+		if quiet && m.rejects > len(m.all) {
+			rec.violate("executions", "%s is rejected %d times", m.name, m.rejects)
+		}
+	})
+}
+
+func (rec *record) atMostOnce() {
+	quiet := rec.kills+rec.panics+rec.broken == 0
+	rec.expected(func(m *root) {
+		for _, e := range m.all {
+			switch {
+			case e.tries > 1 && m.reads == 1:
+				rec.violate("executions", "%s: %s, and it was read once", m.name, rec.where(e))
+			case e.tries == 0 && quiet && rec.scene.mood == peaceful:
+				rec.violate("executions", "%s: %s, and nothing has died", m.name, rec.where(e))
+			}
+		}
+	})
+}
+
+// laws checks the engine's own books.
+func (rec *record) laws() {
+	for id, m := range rec.ms {
+		rec.checks++
+		if rec.scene.guarantee == topology.AtLeastOnce {
+			if open := m.Open(); open != 0 {
+				rec.violate("laws", "%s: %d messages are open at the end", m.Name, open)
+			}
+			if a, n := m.Attempts.Load(), m.Acked.Load()+m.Failed.Load()+m.Lost.Load()+m.TimedOut.Load(); a != n || m.Trying.Load() != 0 {
+				rec.violate("laws", "%s: %d attempts, but %d have ended and %d are under way", m.Name, a, n, m.Trying.Load())
+			}
+		}
+		if n := m.Queued.Load(); n != 0 {
+			rec.violate("laws", "%s: %d tuples are queued at the end", m.Name, n)
+		}
+		for i := range m.Inputs {
+			in := &m.Inputs[i]
+			if in.Executed.Load() != in.Acked.Load()+in.Failed.Load() {
+				rec.violate("laws", "%s: executed %d tuples, acked %d and failed %d", rec.plan.TaskName(tuple.TaskID(id)), in.Executed.Load(), in.Acked.Load(), in.Failed.Load())
+			}
+		}
+	}
+}
+
+// ends checks Finish and Close of every bolt, and Close of every reader.
+func (rec *record) ends() {
+	last := map[string]*simBolt{}
+	for _, b := range rec.bolts {
+		if b.prepared {
+			last[b.name()] = b
+		}
+	}
+	for i := range rec.scene.parts {
+		p := &rec.scene.parts[i]
+		for k := 0; k < p.parallel && !p.spout(); k++ {
+			rec.checks++
+			name := fmt.Sprintf("%s/%d", p.name, k)
+			if b := last[name]; b == nil || b.finished != 1 {
+				rec.violate("finish", "the last incarnation of %s was not finished", name)
+			}
+		}
+	}
+	for _, b := range rec.bolts {
+		want := 1
+		if !b.prepared || b.proc.silent != never {
+			want = 0
+		}
+		if b.closed > 1 || b.closed < want {
+			rec.violate("close", "%s, incarnation %d, was closed %d times, and should be %d", b.name(), b.number, b.closed, want)
+		}
+	}
+	if rec.kills == 0 && rec.readers != 0 {
+		rec.violate("close", "%d readers were never closed", rec.readers)
+	}
+}

@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/task"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+// How long a run may take, in made-up time and in events. What is slow in a run
+// is pauses: before replays up to 10 s, before a life up to 10 s.
+const (
+	mostTime   = 2 * time.Hour
+	mostEvents = 5_000_000
+)
+
+// A run is one run of a scene.
+type run struct {
+	scene *scene
+	w     *World
+	rec   *record
+	plan  *topology.Plan
+	adv   *adversary
+	done  bool
+	err   error
+}
+
+// play draws the scene of a seed and runs it once.
+func play(seed uint64, o *Options) (Report, *Violation) {
+	s := draw(seed, o)
+	r := &run{scene: s}
+	r.w = New(Config{Seed: seed, Links: s.net, Cost: s.cost, Log: o.Log, OnSend: r.onSend})
+	r.rec = newRecord(r.w, s)
+	if o.Log != nil {
+		_, _ = io.WriteString(o.Log, s.String())
+		r.w.describe = describe
+	}
+	r.play()
+	return r.report(), r.rec.bad
+}
+
+func (r *run) play() {
+	plan, err := r.scene.topology(r.rec).Build(topology.Options{Epoch: 1})
+	if err != nil {
+		r.rec.violate("topology", "%v", err)
+		return
+	}
+	r.plan, r.rec.plan = plan, plan
+	for id := range plan.Tasks {
+		n := &plan.Components[plan.Tasks[id].Component]
+		r.rec.ms = append(r.rec.ms, metrics.NewTask(plan.TaskName(tuple.TaskID(id)), len(n.Streams), len(n.Inputs)))
+	}
+	r.adv = newAdversary(r)
+	set := r.scene.set
+	set.Event, set.Verdict = r.rec.event, r.rec.verdict
+	sup := r.w.Spawn("supervisor", task.NewSupervisor(plan, &set, r.rec.ms, func(err error) { r.done, r.err = true, err }))
+	if !r.wait(func() bool { return r.step() || r.done }) {
+		return
+	}
+	r.w.Stop(sup)
+	if !r.wait(nil) {
+		return
+	}
+	r.rec.atEnd(r.err)
+	r.rec.checks++
+	if left := r.w.Left(); left != (Left{}) {
+		r.rec.violate("rest", "left when everything has stopped: %v", left)
+	}
+	for _, p := range r.w.procs[1:] {
+		if p.state != ended {
+			r.rec.violate("rest", "%s has not ended", p.label)
+		}
+	}
+}
+
+// wait runs the world and says whether all is well.
+func (r *run) wait(until func() bool) bool {
+	err := r.w.Run(until, Limit{Time: mostTime, Events: mostEvents})
+	if err != nil {
+		r.rec.violate("the run ends", "%v%s", err, r.stuck())
+	}
+	return r.rec.bad == nil
+}
+
+// stuck says what has not come through, for people.
+func (r *run) stuck() string {
+	for _, m := range r.rec.all {
+		if e := m.missing(r.w.Now()); e != nil && len(m.dead) == 0 && !r.rec.harmed(m.owner) {
+			return fmt.Sprintf("; %s waits for %s", m.name, r.rec.where(e))
+		}
+	}
+	return ""
+}
+
+// step is called after each event. It returns true if the run is to end because
+// something is wrong.
+func (r *run) step() bool {
+	r.adv.event()
+	for i := range r.plan.Components {
+		n := &r.plan.Components[i]
+		if n.Source == nil {
+			break // spouts come first
+		}
+		for k := range n.Parallel {
+			m := r.rec.ms[int(n.First)+k]
+			if open, most := m.Open(), int64(r.scene.set.MaxPending+r.scene.set.TreeSize); open > most {
+				r.rec.violate("pending", "%s has %d messages open, and MaxPending is %d", m.Name, open, r.scene.set.MaxPending)
+			}
+		}
+	}
+	return r.rec.bad != nil
+}
+
+func (r *run) onSend(from, to actor.Ref, msg any) Verdict {
+	if from == nil {
+		return Verdict{}
+	}
+	return r.adv.rule(from, to, msg)
+}
+
+func (r *run) report() Report {
+	out := Report{
+		Seed: r.scene.seed, Mood: r.scene.mood.String(), Hash: r.w.Hash(), Events: r.w.Events(), Time: r.w.Now(),
+		Messages: len(r.rec.all), Checks: r.rec.checks, Faults: map[string]int{},
+	}
+	for _, m := range r.rec.all {
+		for _, e := range m.all {
+			out.Executions += e.tries
+		}
+	}
+	if r.adv != nil {
+		out.Faults = r.adv.done
+	}
+	for what, n := range map[string]int{"panic": r.rec.panics, "source error": r.rec.broken} {
+		if n > 0 {
+			out.Faults[what] += n
+		}
+	}
+	for _, d := range r.rec.deaths {
+		if d.mended > 0 {
+			out.Recovery = append(out.Recovery, d.mended-d.at)
+		}
+	}
+	return out
+}
+
+// describe says for the written log what is in a message.
+func describe(msg any) string {
+	switch m := msg.(type) {
+	case *tuple.Parcel:
+		s := fmt.Sprintf("%d.%v->%d.%v %d tuples", m.From, m.FromLife, m.To, m.ToLife, m.Len())
+		for _, slot := range m.Slots {
+			s += fmt.Sprintf(" %v/%x*%d", slot.Tree, uint64(slot.Edge)>>48, slot.Count)
+		}
+		return s
+	case *acker.Report:
+		s := fmt.Sprintf("%d.%v->%d.%v", m.From, m.FromLife, m.To, m.ToLife)
+		if len(m.View) > 0 {
+			s += fmt.Sprintf(" view %v", m.View)
+		}
+		for _, e := range m.Entries {
+			s += fmt.Sprintf(" %d:%x/%b", e.Seq, uint64(e.Xor)>>48, e.Mask)
+		}
+		for _, f := range m.Fails {
+			s += fmt.Sprintf(" %v %d/%d", f.Class, f.Seq, f.Index)
+		}
+		if len(m.Lost)+len(m.Queued) > 0 {
+			s += fmt.Sprintf(" lost %v queued %v", m.Lost, m.Queued)
+		}
+		return s
+	case *task.Limit:
+		return fmt.Sprintf("%d.%v->%d.%v up to %d", m.From, m.FromLife, m.To, m.ToLife, m.Total)
+	case *task.Peers:
+		s := ""
+		for _, p := range m.Peers {
+			s += fmt.Sprintf(" %d.%v", p.Task, p.Life)
+		}
+		return s
+	}
+	return ""
+}

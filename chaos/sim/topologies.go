@@ -1,0 +1,439 @@
+package sim
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/egretstream/egret/task"
+	"github.com/egretstream/egret/topology"
+)
+
+// A scene is what a seed draws: a topology, what its parts do, the settings of
+// the engine, the network, and the faults. Nothing is drawn later but what the
+// faults hit, so that a scene can be shown before it is played.
+type scene struct {
+	seed      uint64
+	mood      mood
+	guarantee topology.Guarantee
+	parts     []part // senders come before receivers
+	set       task.Settings
+	net       Links
+	cost      time.Duration
+	mixed     bool   // keys are of two kinds
+	keys      uint64 // how many different ones
+	faults    faults
+}
+
+// mood says what may go wrong in a scene.
+type mood uint8
+
+const (
+	peaceful  mood = iota // nothing
+	failing               // bolts fail and reject tuples
+	deadly                // and tasks die, sources err, links and tasks freeze
+	forgetful             // and reports of finished work are lost, so that trees time out
+)
+
+var moodNames = [...]string{"peaceful", "failing", "deadly", "forgetful"}
+
+func (m mood) String() string { return moodNames[m] }
+
+// act is what a bolt does with a tuple that it likes.
+type act uint8
+
+const (
+	passing   act = iota // emits one tuple
+	flatting             // 0 to 3
+	filtering            // one of every other tuple
+	counting             // one, and some more of its own in Finish
+	ticking              // one, and some more of its own in Tick
+)
+
+var actNames = [...]string{"pass", "flatmap", "filter", "count", "tick"}
+
+func (a act) String() string { return actNames[a] }
+
+// trouble is what a bolt does with one in so many tuples.
+type trouble uint8
+
+const (
+	none     trouble = iota
+	failures         // returns an error, some times or always
+	rejects          // rejects the tuple
+	accident         // panics once
+	poison           // panics always
+)
+
+var troubleNames = [...]string{"", "fail", "reject", "panic once", "poison"}
+
+func (t trouble) String() string { return troubleNames[t] }
+
+// A part is one component.
+type part struct {
+	name     string
+	parallel int
+	streams  int
+	inputs   []edge // none: a spout
+
+	// Of a spout.
+	splits  []int // messages of each
+	prompt  bool
+	perCall int // most messages in one Next
+	wait    time.Duration
+	errs    int // one in so many messages finds the source broken; 0: none
+
+	// Of a bolt.
+	act     act
+	spend   time.Duration // most time for one tuple
+	every   time.Duration // between ticks
+	trouble trouble
+	oneIn   int // tuples in trouble
+	cross   int // panics in Prepare and Tick that are left, of each task
+}
+
+// An edge is one subscription.
+type edge struct {
+	from, stream int
+	grouping     topology.Grouping
+}
+
+func (s *scene) String() string {
+	text := fmt.Sprintf("seed %d, %s, %v, parcels of %d, pending %d, trees of %d, timeout %v, replays %d, %v\n",
+		s.seed, s.mood, s.guarantee, s.set.ParcelSize, s.set.MaxPending, s.set.TreeSize, s.set.MessageTimeout, s.set.MaxReplays, &s.faults)
+	for i := range s.parts {
+		p := &s.parts[i]
+		text += fmt.Sprintf("  %s x%d", p.name, p.parallel)
+		if p.spout() {
+			text += fmt.Sprintf(": splits of %v messages, up to %d a call, prompt %v, broken one in %d\n", p.splits, p.perCall, p.prompt, p.errs)
+			continue
+		}
+		for _, e := range p.inputs {
+			text += fmt.Sprintf(" <-%s.%s(%v)", s.parts[e.from].name, streamName(e.stream), e.grouping)
+		}
+		text += fmt.Sprintf(": %v, up to %v", p.act, p.spend)
+		if p.trouble != none {
+			text += fmt.Sprintf(", one in %d: %v", p.oneIn, p.trouble)
+		}
+		text += "\n"
+	}
+	return text
+}
+
+func (p *part) spout() bool { return len(p.inputs) == 0 }
+
+func streamName(i int) string {
+	if i == 0 {
+		return "default"
+	}
+	return "side" + strconv.Itoa(i)
+}
+
+// one returns one of the choices.
+func one[T any](r *rand.Rand, choices ...T) T { return choices[r.IntN(len(choices))] }
+
+// chance reports true in p of 100 cases.
+func chance(r *rand.Rand, p int) bool { return r.IntN(100) < p }
+
+// around draws a time, short ones as often as long ones.
+func around(r *rand.Rand, least, most time.Duration) time.Duration {
+	d := least
+	for d*2 < most && r.IntN(4) > 0 {
+		d *= 2
+	}
+	return d + time.Duration(r.Int64N(int64(d)+1))
+}
+
+// draw makes the scene of a seed.
+func draw(seed uint64, o *Options) *scene {
+	r := rand.New(rand.NewPCG(seed, 0x7363656e65))
+	s := &scene{seed: seed, keys: uint64(1 + r.IntN(40)), mixed: chance(r, 30)}
+	switch p := r.IntN(100); {
+	case o.Peaceful || p < 27:
+		s.mood = peaceful
+	case p < 37:
+		s.mood = failing
+	case p < 87:
+		s.mood = deadly
+	default:
+		s.mood = forgetful
+	}
+	if chance(r, 8) && s.mood != forgetful {
+		s.guarantee = topology.AtMostOnce
+	}
+	s.drawSettings(r)
+	s.drawParts(r)
+	s.fit(o.messages())
+	if s.mood >= deadly {
+		s.drawFaults(r)
+	}
+	return s
+}
+
+func (s *scene) drawSettings(r *rand.Rand) {
+	s.set = task.Settings{
+		ParcelSize:     one(r, 1, 2, 3, 4, 4, 8, 16, 64, 256),
+		Linger:         one(r, time.Microsecond, 100*time.Microsecond, time.Millisecond, 20*time.Millisecond),
+		MaxPending:     one(r, 1, 2, 8, 50, 500, 500, 65536),
+		PendingBytes:   one(r, 200, 20_000, 64<<20, 64<<20),
+		TreeSize:       one(r, 1, 2, 8, 64, 256, 256),
+		MessageTimeout: one(r, time.Second, 5*time.Second, 30*time.Second),
+		MaxReplays:     one(r, 0, 1, 2, 8, 8, -1),
+		AlwaysEncode:   chance(r, 25),
+		Logger:         slog.New(slog.DiscardHandler),
+	}
+	s.cost = one[time.Duration](r, -1, 5*time.Microsecond, 50*time.Microsecond, 500*time.Microsecond)
+	s.net = one(r,
+		Links{},
+		Links{Quick: -1, LateEvery: -1, FreezeEvery: -1},
+		Links{Quick: 500 * time.Microsecond, Late: 50 * time.Millisecond, LateEvery: 10},
+		Links{LateEvery: 3, FreezeEvery: 50},
+		Links{Quick: time.Microsecond, Late: 100 * time.Millisecond, LateEvery: 200, Freeze: 100 * time.Millisecond, FreezeEvery: 100},
+	)
+}
+
+func (s *scene) drawParts(r *rand.Rand) {
+	for i := range 1 + r.IntN(2) {
+		p := part{
+			name: "s" + strconv.Itoa(i), parallel: 1 + r.IntN(2), streams: 1 + r.IntN(2),
+			prompt: chance(r, 40), perCall: one(r, 1, 3, 16, 256), wait: one[time.Duration](r, 0, 0, 100*time.Microsecond, 20*time.Millisecond),
+		}
+		for range 1 + r.IntN(3) {
+			p.splits = append(p.splits, 10+r.IntN(400))
+		}
+		if s.mood >= deadly && chance(r, 30) {
+			p.errs = 20 + r.IntN(200)
+		}
+		s.parts = append(s.parts, p)
+	}
+	layers := 1 + r.IntN(3)
+	before := 0 // the first part of the layer before
+	for layer := range layers {
+		first := len(s.parts)
+		for k := range 1 + r.IntN(2) {
+			p := part{name: fmt.Sprintf("b%d%c", layer+1, 'a'+k), parallel: 1 + r.IntN(3)}
+			if layer < layers-1 {
+				p.streams = 1 + r.IntN(2)
+			}
+			s.subscribe(r, &p, before+r.IntN(first-before))
+			for from := range first { // diamonds and edges that skip layers
+				if chance(r, 25) {
+					s.subscribe(r, &p, from)
+				}
+			}
+			s.drawBolt(r, &p)
+			s.parts = append(s.parts, p)
+		}
+		before = first
+	}
+}
+
+func (s *scene) subscribe(r *rand.Rand, p *part, from int) {
+	e := edge{from, r.IntN(s.parts[from].streams), one(r,
+		topology.Shuffle, topology.Shuffle, topology.LocalOrShuffle, topology.Fields, topology.Fields, topology.All, topology.Global)}
+	for _, other := range p.inputs {
+		if other.from == e.from && other.stream == e.stream {
+			return
+		}
+	}
+	p.inputs = append(p.inputs, e)
+}
+
+func (s *scene) drawBolt(r *rand.Rand, p *part) {
+	p.act = act(r.IntN(5))
+	p.spend = one[time.Duration](r, 0, 0, time.Microsecond, 100*time.Microsecond, 2*time.Millisecond, 30*time.Millisecond)
+	if p.act == ticking {
+		p.every = around(r, time.Millisecond, time.Second)
+	}
+	if s.mood >= failing && chance(r, 40) {
+		p.trouble = one(r, failures, failures, rejects)
+		p.oneIn = 5 + r.IntN(100)
+		if s.mood >= deadly && chance(r, 40) {
+			p.trouble = one(r, accident, poison)
+			p.oneIn = 100 + r.IntN(500)
+			if p.trouble == poison && s.set.MaxReplays < 0 {
+				p.trouble = accident
+			}
+		}
+	}
+	if s.mood >= deadly && chance(r, 10) {
+		p.cross = 1 + r.IntN(2)
+	}
+}
+
+// fit cuts the number of messages so that about so many tuples are executed.
+func (s *scene) fit(tuples int) {
+	const sample = 16
+	total, messages := 0, 0
+	for i := range s.parts {
+		p := &s.parts[i]
+		if !p.spout() {
+			continue
+		}
+		cost := 0
+		for n := range uint64(sample) {
+			id := mix(uint64(i), 0, n)
+			cost += len(s.descend(i, id, streamOf(id, p.streams)))
+		}
+		for _, n := range p.splits {
+			total += n * (1 + cost/sample)
+			messages += n
+		}
+	}
+	if total <= tuples {
+		return
+	}
+	for i := range s.parts {
+		for k, n := range s.parts[i].splits {
+			s.parts[i].splits[k] = max(1, n*tuples/total)
+		}
+	}
+}
+
+// A place is where and as what a tuple is executed.
+type place struct {
+	part int
+	task int // in its part; anyTask unless the tuple goes to all
+	id   uint64
+}
+
+const anyTask = -1
+
+// descend returns where everything that comes of a tuple is executed. It is a
+// pure function of the scene: what a bolt emits depends on nothing else than the
+// tuple and, if each task gets one, the task.
+func (s *scene) descend(from int, id uint64, stream int) (all []place) {
+	type sent struct {
+		from, stream int
+		id           uint64
+	}
+	todo := []sent{{from, stream, id}}
+	for len(todo) > 0 {
+		t := todo[0]
+		todo = todo[1:]
+		for to := range s.parts {
+			for _, e := range s.parts[to].inputs {
+				if e.from != t.from || e.stream != t.stream {
+					continue
+				}
+				tasks := []int{anyTask}
+				if e.grouping == topology.All {
+					tasks = tasks[:0]
+					for k := range s.parts[to].parallel {
+						tasks = append(tasks, k)
+					}
+				}
+				for _, k := range tasks {
+					at := place{to, k, t.id}
+					all = append(all, at)
+					for n := range s.children(at) {
+						c := child(at, n)
+						todo = append(todo, sent{to, streamOf(c, s.parts[to].streams), c})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// children returns how many tuples a bolt emits for a tuple.
+func (s *scene) children(at place) int {
+	p := &s.parts[at.part]
+	switch {
+	case p.streams == 0:
+		return 0
+	case p.act == flatting:
+		return int(mix(at.id, 'f', 0) % 4)
+	case p.act == filtering:
+		return int(mix(at.id, 'f', 1) % 2)
+	}
+	return 1
+}
+
+func child(at place, n int) uint64 {
+	return mix(at.id, uint64(at.part+1)<<32|uint64(at.task+1), uint64(n))
+}
+
+func streamOf(id uint64, streams int) int {
+	if streams == 0 {
+		return 0
+	}
+	return int(mix(id, 's', 0) % uint64(streams))
+}
+
+// trouble returns what a bolt does to a tuple beside its act, and how often it
+// fails it.
+func (s *scene) trouble(at place) (t trouble, times int) {
+	p := &s.parts[at.part]
+	if p.trouble == none {
+		return none, 0
+	}
+	x := mix(at.id, 't', uint64(at.part))
+	if x%uint64(p.oneIn) != 0 {
+		return none, 0
+	}
+	times = 1
+	if p.trouble == failures {
+		most := uint64(3)
+		if s.set.MaxReplays >= 0 {
+			most = uint64(s.set.MaxReplays) + 2 // also more than are forgiven
+		}
+		times = 1 + int(x>>32%most)
+	}
+	return p.trouble, times
+}
+
+// mix makes one number of three.
+func mix(a, b, c uint64) uint64 {
+	x := uint64(0)
+	for _, y := range [...]uint64{a, b, c} {
+		x = (x ^ y) + 0x9e3779b97f4a7c15
+		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+		x = (x ^ x>>27) * 0x94d049bb133111eb
+		x ^= x >> 31
+	}
+	return x
+}
+
+// topology declares the parts, which keep their books in l.
+func (s *scene) topology(rec *record) *topology.Topology {
+	return topology.New("simulated", func(b *topology.Builder) {
+		b.Guarantee(s.guarantee)
+		declared := make([]*topology.Component, len(s.parts))
+		for i := range s.parts {
+			p := &s.parts[i]
+			var c *topology.Component
+			if p.spout() {
+				c = b.Spout(p.name, &simSource{rec, i})
+			} else {
+				var subs []topology.Subscription
+				for _, e := range p.inputs {
+					from := declared[e.from].Stream(streamName(e.stream))
+					switch e.grouping {
+					case topology.Shuffle:
+						subs = append(subs, from.Shuffle())
+					case topology.LocalOrShuffle:
+						subs = append(subs, from.LocalOrShuffle())
+					case topology.Fields:
+						subs = append(subs, from.By("key"))
+					case topology.All:
+						subs = append(subs, from.All())
+					case topology.Global:
+						subs = append(subs, from.Global())
+					}
+				}
+				c = b.Bolt(p.name, rec.factory(i), subs...)
+				if p.every > 0 {
+					c.Every(p.every)
+				}
+			}
+			for k := range p.streams {
+				c.EmitsTo(streamName(k), "root", "id", "key", "by", "seq")
+			}
+			declared[i] = c.Parallel(p.parallel)
+		}
+	})
+}

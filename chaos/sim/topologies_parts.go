@@ -1,0 +1,294 @@
+package sim
+
+import (
+	gocontext "context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+// errs and panics of simulated parts. What else comes out of a task is a fault of
+// the engine.
+var (
+	errBroken = errors.New("simulated: broken")
+	errTuple  = errors.New("simulated: tuple refused")
+)
+
+const panicText = "simulated: panic"
+
+// A simSource reads messages that are a function of their place.
+type simSource struct {
+	rec  *record
+	part int
+}
+
+// row returns the values of a tuple.
+func (s *scene) row(root, id uint64, by int64, seq int64) []any {
+	var key any = id % s.keys
+	if s.mixed && id&1 != 0 {
+		key = strconv.FormatUint(id%s.keys, 10)
+	}
+	return []any{root, id, key, by, seq}
+}
+
+func (s *simSource) Splits(gocontext.Context) (splits []spout.Split, err error) {
+	for k := range s.rec.scene.parts[s.part].splits {
+		splits = append(splits, spout.Split(strconv.Itoa(k)))
+	}
+	return splits, nil
+}
+
+func (s *simSource) find(split spout.Split, position string) (*splitBook, int) {
+	k, err := strconv.Atoi(string(split))
+	if err != nil {
+		s.rec.violate("positions", "%s is asked for split %q", s.rec.scene.parts[s.part].name, split)
+		return s.rec.splits[s.part][0], 0
+	}
+	n := 0
+	if position != "" {
+		if n, err = strconv.Atoi(position); err != nil {
+			s.rec.violate("positions", "%s is given the position %q, which it never gave out", s.rec.scene.parts[s.part].name, position)
+		}
+	}
+	return s.rec.splits[s.part][k], n
+}
+
+func (s *simSource) Open(_ gocontext.Context, split spout.Split, position string) (spout.Reader, error) {
+	b, n := s.find(split, position)
+	s.rec.passed(b, n, "opened at")
+	if p := &s.rec.scene.parts[s.part]; p.errs > 0 && mix(uint64(n), 'o', b.number())%4 == 0 && b.once("open", n) {
+		s.rec.broke()
+		return nil, errBroken
+	}
+	r := &simReader{rec: s.rec, b: b, proc: s.rec.w.running, next: n}
+	s.rec.readers++
+	if s.rec.scene.parts[s.part].prompt {
+		return promptReader{r}, nil
+	}
+	return r, nil
+}
+
+func (s *simSource) Commit(_ gocontext.Context, split spout.Split, position string) error {
+	b, n := s.find(split, position)
+	s.rec.passed(b, n, "committed at")
+	s.rec.committed(b, n)
+	if p := &s.rec.scene.parts[s.part]; p.errs > 0 && mix(uint64(n), 'c', b.number())%8 == 0 {
+		s.rec.broke()
+		return errBroken
+	}
+	return nil
+}
+
+type simReader struct {
+	rec    *record
+	b      *splitBook
+	proc   *proc // that has opened it
+	next   int
+	closed bool
+}
+
+type promptReader struct{ *simReader }
+
+func (promptReader) Prompt() {}
+
+func (r *simReader) Next(_ gocontext.Context, out *spout.Out) error {
+	s := r.rec.scene
+	p := &s.parts[r.b.part]
+	if r.closed {
+		r.rec.violate("sources", "%s: Next of a reader that was closed", r.b)
+	}
+	r.rec.w.Spend(time.Duration(mix(uint64(r.next), 'w', 0) % uint64(p.wait+1)))
+	if mix(uint64(r.next), 'e', r.rec.calls)%8 == 0 && p.wait > 0 {
+		r.rec.calls++
+		return nil // nothing just now
+	}
+	r.rec.calls++
+	n := 1 + int(mix(uint64(r.next), 'n', 1)%uint64(p.perCall))
+	for ; n > 0 && r.next < r.b.messages && !out.Full(); n-- {
+		m := r.rec.read(r.b, r.next)
+		if p.errs > 0 && m.id%uint64(p.errs) == 0 && r.b.once("next", r.next) {
+			r.rec.broke()
+			if m.id%5 == 0 {
+				r.rec.panicked(r.proc)
+				panic(panicText)
+			}
+			return errBroken
+		}
+		m.reads++
+		r.next++
+		out.EmitTo(streamName(m.stream), s.row(m.id, m.id, 0, 0)...)
+	}
+	if r.next >= r.b.messages {
+		return io.EOF
+	}
+	return nil
+}
+
+func (r *simReader) Position() string { return strconv.Itoa(r.next) }
+
+func (r *simReader) Close() error {
+	if r.closed {
+		r.rec.violate("sources", "%s: a reader is closed twice", r.b)
+	}
+	r.closed = true
+	r.rec.readers--
+	return nil
+}
+
+// A simBolt is one incarnation of one task.
+type simBolt struct {
+	rec      *record
+	part     int
+	task     int
+	number   int64 // of all incarnations
+	proc     *proc
+	seq      int64
+	ticks    int
+	prepared bool
+	finished int
+	closed   int
+	last     map[[2]int64]int64 // the last number heard from an incarnation on a stream
+	streams  []bolt.Output
+}
+
+func (rec *record) factory(part int) bolt.Factory {
+	return func() bolt.Bolt {
+		b := &simBolt{rec: rec, part: part, number: int64(len(rec.bolts) + 1), proc: rec.w.running, last: map[[2]int64]int64{}}
+		rec.bolts = append(rec.bolts, b)
+		return b
+	}
+}
+
+func (b *simBolt) name() string { return fmt.Sprintf("%s/%d", b.rec.scene.parts[b.part].name, b.task) }
+
+func (b *simBolt) Prepare(_ gocontext.Context, t *bolt.Task) error {
+	b.task = t.Index
+	if b.rec.cross(b, "prepare") {
+		panic(panicText)
+	}
+	for i := range t.Streams {
+		b.streams = append(b.streams, t.Output(streamName(i)))
+	}
+	b.prepared = true
+	return nil
+}
+
+func (b *simBolt) Execute(in tuple.Tuple, out *bolt.Collector) error {
+	rec, s := b.rec, b.rec.scene
+	e := rec.begin(b, in)
+	if e == nil {
+		return bolt.Reject(errTuple)
+	}
+	if most := s.parts[b.part].spend; most > 0 {
+		rec.w.Spend(time.Duration(mix(e.id, 'd', uint64(e.tries)) % uint64(most+1)))
+	}
+	what, times := s.trouble(e.place)
+	if e.fails >= times && what != rejects && what != poison {
+		what = none
+	}
+	early := mix(e.id, 'b', 0)%2 == 0 // trouble before it has emitted anything
+	if what != none && early {
+		return b.inTrouble(e, what)
+	}
+	for n := range s.children(e.place) {
+		c := child(e.place, n)
+		b.seq++
+		out.To(b.streams[streamOf(c, len(b.streams))]).Emit(s.row(e.root.id, c, b.number, b.seq)...)
+	}
+	if what != none {
+		return b.inTrouble(e, what)
+	}
+	e.oks = append(e.oks, moment{rec.w.Now(), b.proc})
+	return nil
+}
+
+func (b *simBolt) inTrouble(e *execution, what trouble) error {
+	e.fails++
+	e.root.fails++
+	switch what {
+	case rejects:
+		e.root.rejects++
+		return bolt.Reject(errTuple)
+	case failures:
+		return errTuple
+	}
+	b.rec.panicked(b.proc)
+	panic(panicText)
+}
+
+// own emits n messages of the bolt's own.
+func (b *simBolt) own(n int, out *bolt.Collector) {
+	for range n {
+		if len(b.streams) == 0 {
+			return
+		}
+		m := b.rec.own(b)
+		out.To(b.streams[m.stream]).Emit(b.rec.scene.row(m.id, m.id, 0, 0)...)
+	}
+}
+
+func (b *simBolt) Tick(out *bolt.Collector) error {
+	if b.ticks++; b.ticks > 12 {
+		return nil
+	}
+	b.own(int(mix(uint64(b.number), 'k', uint64(b.ticks))%3), out)
+	if b.rec.cross(b, "tick") {
+		panic(panicText)
+	}
+	return nil
+}
+
+func (b *simBolt) Finish(out *bolt.Collector) error {
+	if b.finished++; b.finished > 1 {
+		b.rec.violate("finish", "%s, incarnation %d, is finished twice", b.name(), b.number)
+	}
+	if b.rec.scene.parts[b.part].act == counting {
+		b.own(1+int(mix(uint64(b.number), 'g', 0)%20), out)
+	}
+	return nil
+}
+
+func (b *simBolt) Close() error {
+	b.closed++
+	return nil
+}
+
+// checkRoute compares the task that a tuple has come to with its grouping.
+func (b *simBolt) checkRoute(e edge, key string) {
+	rec := b.rec
+	switch e.grouping {
+	case topology.Global:
+		if b.task != 0 {
+			rec.violate("routing", "%s gets a tuple that is for the first task", b.name())
+		}
+	case topology.Fields:
+		k := routeKey{b.part, e.from, e.stream, key}
+		if owner, known := rec.owners[k]; !known {
+			rec.owners[k] = b.task
+		} else if owner != b.task {
+			rec.violate("routing", "key %q of %s goes to task %d and to task %d", key, rec.scene.parts[b.part].name, owner, b.task)
+		}
+	}
+}
+
+// checkOrder compares the numbers that one incarnation has put on its tuples.
+func (b *simBolt) checkOrder(e edge, by, seq int64) {
+	if by == 0 {
+		return // a message: it may be a replay
+	}
+	k := [2]int64{by, int64(e.stream)}
+	if seq <= b.last[k] {
+		b.rec.violate("order", "%s gets number %d of incarnation %d behind number %d", b.name(), seq, by, b.last[k])
+	}
+	b.last[k] = max(seq, b.last[k])
+}
+
+const never = time.Duration(math.MaxInt64)
