@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -397,4 +399,52 @@ config: StopTimeout is -1s, but must not be negative`)
 	_, err = egret.Run(context.Background(), straight(&numbers{}, nil), egret.Config{Params: map[string][]string{"nothing": {"3"}}})
 	require.Error(t, err)
 	require.False(t, started)
+}
+
+// Values of all kinds come through as they are, large and strange ones too, with
+// and without the codec; and a panic on one is described in a bounded space.
+func TestValues(t *testing.T) {
+	large := strings.Repeat("\xff<\x00>", 5<<20/4)
+	rows := [][]any{
+		{nil}, {true}, {int64(math.MinInt64)}, {uint64(math.MaxUint64)}, {math.Inf(-1)}, {""}, {"\xff\xfe\x00"},
+		{large}, {[]byte(large)}, {[]byte{}}, {time.Unix(1, 2).UTC()}, {-time.Hour}, {"last"},
+	}
+	for _, c := range []egret.Config{{}, {AlwaysEncode: true}, {ParcelSize: 1}} {
+		log := &logbook{}
+		c.Logger = log.logger()
+		var got []tuple.Value
+		boom := true
+		top := topology.New("values", func(b *topology.Builder) {
+			in := b.Spout("in", spout.Rows(rows...)).Emits("v")
+			mid := b.Bolt("mid", bolt.Filter(func(tuple.Tuple) bool { return true }), in.Shuffle()).Emits("v")
+			b.Bolt("out", bolt.Each(func(in tuple.Tuple, _ *bolt.Collector) error {
+				v := in.Value("v")
+				if v.Kind() == tuple.KindString && len(v.String()) > 1000 && boom {
+					boom = false
+					panic("too much")
+				}
+				got = append(got, v)
+				return nil
+			}), mid.Shuffle())
+		})
+		s, err := run(t, top, c)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, s.Restarts)
+		seen := map[string]bool{}
+		for _, v := range got {
+			text := v.String()
+			if v.Kind() == tuple.KindBytes {
+				text = string(v.Bytes())
+			}
+			seen[v.Kind().String()+" "+text] = true
+		}
+		require.Len(t, seen, len(rows))
+		require.True(t, seen["string "+large])
+		require.True(t, seen["string \xff\xfe\x00"])
+		require.True(t, seen["[]byte "+large])
+		died := log.with("task died")
+		require.Len(t, died, 1)
+		require.Less(t, len(died[0]), 10_000)
+		require.Contains(t, died[0], `tuple {v: "\xff<\x00>`)
+	}
 }

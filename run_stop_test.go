@@ -196,6 +196,7 @@ func TestDrainDeadline(t *testing.T) {
 		settled(t, s, err)
 		all := d.entries()
 		require.Len(t, all, 2, "%q", all)
+		require.Regexp(t, `^1(\.0\d*)?s reader$`, all[0], "readers are closed when nothing more is to be read")
 		require.Equal(t, "6s close", all[1])
 	})
 }

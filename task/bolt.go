@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,9 +43,10 @@ type boltTask struct {
 	sender   int // of the parcel in hand
 	accounts []slotAccount
 	anchor   anchor
-	slot     int    // that anchor belongs to; -1: none yet
-	since    int    // tuples of hand before it are booked in accounts
-	keys     uint64 // counts the anchors
+	slot     int       // that anchor belongs to; -1: none yet
+	since    int       // tuples of hand before it are booked in accounts
+	keys     uint64    // counts the anchors
+	refused  []refusal // whose trees' entries have not left
 
 	senders []tuple.TaskID
 	index   []int32 // of senders, by TaskID
@@ -67,6 +69,14 @@ const (
 	working               // prepared
 	finished              // Finish has returned; waiting for its messages
 )
+
+// A refusal is the failure of a tuple in hand.
+type refusal struct {
+	tree  tuple.TreeID
+	index uint16
+	class acker.FailClass
+	text  string
+}
 
 // A slotAccount adds up what became of one tree's tuples in the parcel in hand.
 type slotAccount struct {
@@ -305,6 +315,7 @@ func (t *boltTask) take() bool {
 			continue // its trees have been given back
 		}
 		t.hand, t.row, t.since, t.slot = p, 0, 0, -1
+		t.refused = t.refused[:0]
 		t.sender = int(t.index[p.From])
 		t.accounts = t.accounts[:0]
 		for i := range p.Slots {
@@ -361,12 +372,13 @@ func (t *boltTask) execute() int {
 func (t *boltTask) executed(sender, n int, p *tuple.Parcel) {
 	if t.row == p.Len() {
 		t.hand = nil
-		if p.FromLife == t.peers[p.From].Life && !t.set.AlwaysEncode {
-			p.Reset()
-			t.empty[sender] = append(t.empty[sender], p)
-		}
-	} else if p.FromLife < t.peers[p.From].Life {
-		return
+	}
+	if p.FromLife < t.peers[p.From].Life {
+		return // the present life has a total of its own
+	}
+	if t.hand == nil && !t.set.AlwaysEncode {
+		p.Reset()
+		t.empty[sender] = append(t.empty[sender], p)
 	}
 	t.window.Executed(sender, n)
 	if limit, tell := t.window.Raise(sender); tell {
@@ -396,7 +408,7 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 			t.threw(p, r)
 		}
 	}()
-	if len(p.Refs) == 0 {
+	if len(p.Slots) == 0 {
 		t.anchor.acc, t.out.anchor = nil, nil
 		for t.row < end {
 			err := t.bolt.Execute(p.Tuple(t.row), t.collector)
@@ -457,12 +469,26 @@ func (t *boltTask) leave(p *tuple.Parcel) {
 	a := &t.accounts[t.slot]
 	if a.left -= uint32(n); a.left == 0 {
 		s := &p.Slots[t.slot]
+		if len(t.refused) > 0 {
+			t.tellRefused(s.Tree)
+		}
 		t.reports.entry(s.Tree, s.Edge^a.xor, a.mask)
 	}
 }
 
 func (t *boltTask) refuse(class acker.FailClass, text string) {
-	t.reports.fail(t.anchor.tree, t.anchor.index, class, "bolt "+t.node.Name+": "+text)
+	t.refused = append(t.refused, refusal{t.anchor.tree, t.anchor.index, class, "bolt " + t.node.Name + ": " + text})
+}
+
+// tellRefused reports the failures in a tree. They travel with the entry that may
+// end the tree, so that no order of reports can make an ack of them (R6).
+func (t *boltTask) tellRefused(tree tuple.TreeID) {
+	t.refused = slices.DeleteFunc(t.refused, func(f refusal) bool {
+		if f.tree == tree {
+			t.reports.fail(f.tree, f.index, f.class, f.text)
+		}
+		return f.tree == tree
+	})
 }
 
 // threw handles what Execute has panicked with: a mistake rejects the tuple, and
@@ -473,6 +499,9 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 	if mistake == nil {
 		if t.anchor.acc != nil {
 			t.refuse(acker.Panicked, fmt.Sprintf("panic in Execute: %v", value))
+		}
+		for len(t.refused) > 0 { // their entries will never leave
+			t.tellRefused(t.refused[0].tree)
 		}
 		t.row++
 		t.died(value, inHand)

@@ -27,8 +27,9 @@ type core struct {
 	out     outbox
 	reports reporter
 	origin  *origin // nil: at most once, or nothing of one's own to track
-	dead    bool    // this life has ended; everything that comes is dropped
-	ended   bool    // the end of input has been passed on
+	batches batchPool
+	dead    bool // this life has ended; everything that comes is dropped
+	ended   bool // the end of input has been passed on
 	onDeath func(tuple.TaskID)
 }
 

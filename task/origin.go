@@ -35,8 +35,6 @@ type origin struct {
 	waiting  replays
 	alarm    int64 // the time of the replay timer that is wanted; 0: none
 	blame    map[try]*attempt
-	free     []*spout.Batch
-	number   uint64
 	verdicts []acker.Verdict[run]
 	late     []acker.Fail
 	learned  []acker.Death
@@ -74,31 +72,11 @@ func (o *origin) setup() {
 	}
 	o.size = o.most()
 	o.blame = map[try]*attempt{}
-	o.finished = o.recycle
+	o.finished = o.c.batches.put
 }
 
 func (o *origin) most() int {
 	return max(1, min(256, o.c.set.MaxPending/8, o.c.set.TreeSize))
-}
-
-// batch returns an empty batch.
-func (o *origin) batch() *spout.Batch {
-	o.number++
-	var b *spout.Batch
-	if k := len(o.free) - 1; k >= 0 {
-		b, o.free = o.free[k], o.free[:k]
-	} else {
-		b = new(spout.Batch)
-	}
-	b.Number = o.number
-	return b
-}
-
-func (o *origin) recycle(b *spout.Batch) {
-	if len(o.free) < 1024 {
-		b.Reset()
-		o.free = append(o.free, b)
-	}
 }
 
 // keep takes charge of a batch whose messages are about to be emitted.
@@ -130,7 +108,7 @@ func (o *origin) tree(r run, s *spout.Segment, cells []tuple.Cell) {
 		acc:  &acc,
 		key:  o.ledger.Next() | 1<<63, // apart from those of a bolt's inputs
 	}
-	o.c.out.run(s.Stream, s.Kinds, cells, int(r.n), &a)
+	o.c.out.run(s, cells, int(r.n), &a)
 	o.ledger.Open(o.c.now, acc.xor, acc.mask, r)
 	o.trying += int(r.n)
 	o.c.m.Attempts.Add(int64(r.n))

@@ -6,9 +6,13 @@ import (
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/broker"
+	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
+
+// Empty parcels kept for one receiver.
+const freeParcels = 256
 
 // An anchor is the message that a tuple comes of, and where the edges that it
 // makes are charged.
@@ -207,12 +211,13 @@ func (l *lane) count(p *tuple.Parcel) {
 	l.from = len(p.Refs)
 }
 
-// run emits n messages of one stream and one tree, with indices from a.index on.
-func (o *outbox) run(stream int, kinds []tuple.Kind, cells []tuple.Cell, n int, a *anchor) {
-	s := &o.streams[stream]
+// run emits n messages of one tree, with indices from a.index on: cells of a
+// segment of a batch.
+func (o *outbox) run(seg *spout.Segment, cells []tuple.Cell, n int, a *anchor) {
+	s := &o.streams[seg.Stream]
 	s.emitted += int64(n)
-	w := len(kinds)
-	row := tuple.RowOf(kinds)
+	w := len(seg.Kinds)
+	row := tuple.RowOf(seg.Kinds)
 	for i := range s.routes {
 		t := &s.routes[i]
 		if t.Grouping == topology.Fields || t.Grouping == topology.All {
@@ -226,7 +231,7 @@ func (o *outbox) run(stream int, kinds []tuple.Kind, cells []tuple.Cell, n int, 
 			}
 			p := l.open
 			if p == nil || !p.Fits(&row) {
-				p = o.begin(l, kinds)
+				p = o.begin(l, seg.Kinds)
 			}
 			k := min(n-at, o.size-p.Len())
 			if a != nil {
@@ -267,27 +272,16 @@ func (o *outbox) each(t *route, row *tuple.Row, cells []tuple.Cell, n int, a *an
 	}
 }
 
-// begin opens a parcel on l, closing one of other kinds. It is addressed to the
-// life of the receiver that is known now, and never to another one (R5).
+// begin opens a parcel on l, closing one of other kinds.
 func (o *outbox) begin(l *lane, kinds []tuple.Kind) *tuple.Parcel {
 	if l.open != nil {
 		o.close(l)
 	}
-	var p *tuple.Parcel
-	if k := len(l.pair.free) - 1; k >= 0 {
-		p, l.pair.free = l.pair.free[k], l.pair.free[:k]
-	} else {
-		p = new(tuple.Parcel)
-		if o.c.tracked() {
-			p.Refs = make([]tuple.Ref, 0, o.size)
-			p.Slots = make([]tuple.Slot, 0, 8)
-		}
+	p := o.parcel(l)
+	p.Begin(kinds, o.size)
+	if o.c.tracked() && cap(p.Refs) < o.size {
+		p.Refs = make([]tuple.Ref, 0, o.size)
 	}
-	c := o.c
-	p.From, p.FromLife = c.id, c.life
-	p.To, p.ToLife = l.pair.task, c.peers[l.pair.task].Life
-	p.Input, p.Stream, p.Schema, p.Opened = l.input, l.stream, c.node.Streams[l.stream], c.now
-	p.Begin(kinds, c.set.ParcelSize)
 	l.open, l.key, l.from = p, 0, 0
 	if !l.listed {
 		l.listed = true
@@ -296,11 +290,35 @@ func (o *outbox) begin(l *lane, kinds []tuple.Kind) *tuple.Parcel {
 	return p
 }
 
-// close sends the open parcel of l, or keeps it if there is no room.
+// parcel returns an empty parcel for l. It is addressed to the life of the
+// receiver that is known now, and never to another one (R5).
+func (o *outbox) parcel(l *lane) *tuple.Parcel {
+	var p *tuple.Parcel
+	if k := len(l.pair.free) - 1; k >= 0 {
+		p, l.pair.free = l.pair.free[k], l.pair.free[:k]
+	} else {
+		p = new(tuple.Parcel)
+		if o.c.tracked() {
+			p.Slots = make([]tuple.Slot, 0, 8)
+		}
+	}
+	c := o.c
+	p.From, p.FromLife = c.id, c.life
+	p.To, p.ToLife = l.pair.task, c.peers[l.pair.task].Life
+	p.Input, p.Stream, p.Schema, p.Opened = l.input, l.stream, c.node.Streams[l.stream], c.now
+	return p
+}
+
+// close dispatches the open parcel of l.
 func (o *outbox) close(l *lane) {
 	p := l.open
 	l.open = nil
 	l.count(p)
+	o.dispatch(l, p)
+}
+
+// dispatch sends a parcel, or keeps it if there is no room.
+func (o *outbox) dispatch(l *lane, p *tuple.Parcel) {
 	pr := l.pair
 	if len(pr.kept) == 0 && pr.ref != nil && pr.meter.Room() > 0 {
 		o.send(pr, p)
@@ -373,7 +391,7 @@ func (o *outbox) limit(m *Limit) {
 	if pr == nil {
 		return
 	}
-	if len(pr.free) < 256 {
+	if len(pr.free) < freeParcels {
 		pr.free = append(pr.free, m.Parcels...)
 	}
 	before := pr.meter.Limit()

@@ -22,11 +22,7 @@ func newOwnMessages(c *core) *ownMessages {
 }
 
 func (o *ownMessages) next() {
-	if o.c.origin != nil {
-		o.batch = o.c.origin.batch()
-	} else {
-		o.batch = new(spout.Batch)
-	}
+	o.batch = o.c.batches.get()
 }
 
 func (o *ownMessages) put(stream int, r *tuple.Row) {
@@ -43,14 +39,15 @@ func (o *ownMessages) publish() {
 	if c.origin == nil {
 		for at := 0; at < b.Len(); {
 			s, cells, end := b.Run(at)
-			c.out.run(s.Stream, s.Kinds, cells, end-at, nil)
+			c.out.run(s, cells, end-at, nil)
 			at = end
 		}
 		c.m.Untracked.Add(int64(b.Len()))
+		c.batches.put(b)
 		return
 	}
 	if b.Len() == 0 {
-		c.origin.recycle(b)
+		c.batches.put(b)
 		return
 	}
 	c.origin.keep(b)

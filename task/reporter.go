@@ -1,6 +1,8 @@
 package task
 
 import (
+	"slices"
+
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/tuple"
 )
@@ -15,6 +17,9 @@ type reporter struct {
 	open []*acker.Report // by TaskID of the ledger; nil: nothing to say
 	live []tuple.TaskID  // those with an open report
 	view []acker.Death   // of the tasks this one sends to; replaced, never changed
+	// sealed are reports under an older view, of ledgers whose address is not known
+	// yet; oldest first. They are few: one a ledger and death.
+	sealed []*acker.Report
 	// accounts calls f for every account whose entry has not been reported.
 	accounts func(f func(tree tuple.TreeID, a *account))
 }
@@ -113,12 +118,24 @@ func (r *reporter) forget(task tuple.TaskID, next tuple.Incarnation) {
 		r.open[task] = nil
 		r.drop(task)
 	}
+	r.sealed = slices.DeleteFunc(r.sealed, func(m *acker.Report) bool { return m.To == task && m.ToLife < next })
 }
 
 // see raises the view: all lives of the task up to life are dead.
 func (r *reporter) see(task tuple.TaskID, life tuple.Incarnation) {
 	if r.c.out.byTask[task] == nil {
 		return
+	}
+	// What flush could not send was made under the old view and keeps it: its edges
+	// to this task go to the dead life, and under the new view they would stand for
+	// the living one.
+	for i := len(r.live) - 1; i >= 0; i-- {
+		id := r.live[i]
+		m := r.open[id]
+		m.View = r.view
+		r.sealed = append(r.sealed, m)
+		r.open[id] = nil
+		r.drop(id)
 	}
 	view := make([]acker.Death, 0, len(r.view)+1)
 	for _, d := range r.view {
@@ -149,6 +166,9 @@ func (r *reporter) flush() {
 // flushTo sends the open report for one ledger. A ledger whose address is not
 // known yet gets it later.
 func (r *reporter) flushTo(task tuple.TaskID) {
+	if len(r.sealed) > 0 {
+		r.unseal(task)
+	}
 	m := r.open[task]
 	if m == nil {
 		return
@@ -166,4 +186,18 @@ func (r *reporter) flushTo(task tuple.TaskID) {
 	r.open[task] = nil
 	r.drop(task)
 	r.c.ctx.Send(ref, m)
+}
+
+// unseal sends the sealed reports for one ledger, if it can be reached now.
+func (r *reporter) unseal(task tuple.TaskID) {
+	ref := r.c.peers[task].Ref
+	if ref == nil {
+		return
+	}
+	r.sealed = slices.DeleteFunc(r.sealed, func(m *acker.Report) bool {
+		if m.To == task {
+			r.c.ctx.Send(ref, m)
+		}
+		return m.To == task
+	})
 }

@@ -41,7 +41,6 @@ type spoutTask struct {
 
 	cur  *spout.Batch // being emitted, from next on
 	next int
-	free []*spout.Batch // of an untracked topology
 
 	commits bool      // a timer for them is set
 	_       [128]byte // what lies behind is another task's
@@ -229,6 +228,11 @@ func (t *spoutTask) isOpen(m splitOpened) {
 		return
 	}
 	r.reader = m.reader
+	if t.drained {
+		r.eof = true
+		t.shut(r)
+		return
+	}
 	_, r.prompt = m.reader.(spout.Prompt)
 }
 
@@ -275,11 +279,14 @@ func (t *spoutTask) read(r *reading, b *spout.Batch, position string, err error)
 			t.origin.keep(b)
 		}
 	} else {
-		t.home(b)
+		t.batches.put(b)
 	}
 	switch {
+	case err == nil && t.drained:
+		r.eof = true
+		t.shut(r)
 	case err == nil:
-		if b.Len() == 0 && !t.drained {
+		if b.Len() == 0 {
 			r.paused = true
 			t.after(emptyPause, reopen{r.index})
 		}
@@ -292,37 +299,13 @@ func (t *spoutTask) read(r *reading, b *spout.Batch, position string, err error)
 	}
 }
 
-// home takes back a batch that is no longer needed.
-func (t *spoutTask) home(b *spout.Batch) {
-	if t.tracked() {
-		t.origin.recycle(b)
-		return
-	}
-	b.Reset()
-	if len(t.free) < 64 {
-		t.free = append(t.free, b)
-	}
-}
-
-func (t *spoutTask) batch() *spout.Batch {
-	if t.tracked() {
-		return t.origin.batch()
-	}
-	if k := len(t.free) - 1; k >= 0 {
-		b := t.free[k]
-		t.free = t.free[:k]
-		return b
-	}
-	return new(spout.Batch)
-}
-
 // advance calls Next where the reader allows it. It returns true if that has
 // brought a batch at once.
 func (t *spoutTask) advance(r *reading) bool {
 	if r.reader == nil || r.call != nil || r.paused || r.eof || r.ready != nil || t.drained {
 		return false
 	}
-	b := t.batch()
+	b := t.batches.get()
 	r.out.Collect(b, 256)
 	if r.prompt {
 		position, err := t.nextOf(t.running, r.reader, r.out)
@@ -414,7 +397,7 @@ func (t *spoutTask) emit() int {
 	} else {
 		s, cells, end := b.Run(t.next)
 		n = end - t.next
-		t.out.run(s.Stream, s.Kinds, cells, n, nil)
+		t.out.run(s, cells, n, nil)
 		t.m.Untracked.Add(int64(n))
 	}
 	if t.next += n; t.next == b.Len() {
@@ -432,7 +415,7 @@ func (t *spoutTask) commit(r *reading) {
 	n := 0
 	for n < len(r.waiting) && r.waiting[n].Done && r.waiting[n] != t.cur {
 		r.position = r.waiting[n].Position
-		t.home(r.waiting[n])
+		t.batches.put(r.waiting[n])
 		n++
 	}
 	if n == 0 {
@@ -459,7 +442,7 @@ func (t *spoutTask) drain() {
 			if t.tracked() {
 				t.origin.bytes -= b.Size()
 			}
-			t.home(b)
+			t.batches.put(b)
 		}
 		if r.call == nil && !r.eof {
 			r.eof = true

@@ -116,7 +116,7 @@ func (r *simReader) Next(_ gocontext.Context, out *spout.Out) error {
 		m := r.rec.read(r.b, r.next)
 		if p.errs > 0 && m.id%uint64(p.errs) == 0 && r.b.once("next", r.next) {
 			r.rec.broke()
-			if m.id%5 == 0 {
+			if m.id%5 == 0 && r.b.once("panic", 0) {
 				r.rec.panicked(r.proc)
 				panic(panicText)
 			}
