@@ -160,7 +160,7 @@ func TestCommandOfSeveral(t *testing.T) {
 	code, _, errs = runLine(both, "run", "other")
 	require.Equal(t, ExitDone, code)
 	require.Contains(t, errs, "other: 1 messages in")
-	code, _, errs = runLine(both, "run", "third", "--loud")
+	code, _, _ = runLine(both, "run", "third", "--loud")
 	require.Equal(t, ExitUsage, code)
 	code, _, errs = runLine(both, "run", "third")
 	require.Equal(t, ExitUsage, code)

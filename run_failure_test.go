@@ -146,7 +146,9 @@ func TestPanicInExecute(t *testing.T) {
 						}
 					}
 					got.add(n)
-					require.Less(t, time.Since(began), time.Second)
+					if n != "77" {
+						require.Zero(t, time.Since(began), "what is lost comes again at once, and so does the task")
+					}
 					return nil
 				}}
 			}), in.Shuffle())

@@ -278,6 +278,59 @@ func TestRateComesBack(t *testing.T) {
 	})
 }
 
+// The same for one task of four: the other three do not notice.
+func TestRateOfOneComesBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var slow atomic.Bool
+		top := topology.New("rate", func(b *topology.Builder) {
+			in := b.Spout("in", spout.Generate(0, func(i int64, out *spout.Out) { out.Emit(i) })).Emits("n")
+			b.Bolt("out", factory(func() *made {
+				index := 0
+				return &made{
+					prepare: func(_ context.Context, task *bolt.Task) error { index = task.Index; return nil },
+					execute: func(tuple.Tuple, *bolt.Collector) error {
+						if index == 2 && slow.Load() {
+							time.Sleep(100 * time.Millisecond)
+						} else {
+							time.Sleep(time.Millisecond)
+						}
+						return nil
+					},
+				}
+			}), in.Shuffle()).Parallel(4)
+		})
+		r, err := egret.Start(context.Background(), top, quiet(egret.Config{ParcelSize: 64, MessageTimeout: time.Second}))
+		require.NoError(t, err)
+		rates := func(d time.Duration) (each []float64) {
+			before := executed(r.Stats(), "out")
+			time.Sleep(d)
+			for i, n := range executed(r.Stats(), "out") {
+				each = append(each, float64(n-before[i])/d.Seconds())
+			}
+			return each
+		}
+		rates(time.Second)
+		for range 3 {
+			for i, rate := range rates(2 * time.Second) {
+				require.InDelta(t, 1000, rate, 100, "task %d", i)
+			}
+			slow.Store(true)
+			for i, rate := range rates(20 * time.Second) {
+				if i == 2 {
+					require.InDelta(t, 10, rate, 1)
+				} else {
+					require.InDelta(t, 1000, rate, 100, "task %d", i)
+				}
+			}
+			slow.Store(false)
+			rates(time.Second)
+		}
+		require.Zero(t, r.Stats().Replayed)
+		r.Stop()
+		r.Wait()
+	})
+}
+
 // A slow bolt at one end of a topology holds up who shares a sender with it, and
 // nobody else.
 func TestSlowBranch(t *testing.T) {

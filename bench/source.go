@@ -96,6 +96,7 @@ type pacedReader struct {
 	interval float64 // ns between two
 	sent     int64   // by this reader
 	every    int64   // messages that share one stamp
+	handed   int64   // when Next last handed messages over
 }
 
 func (r *pacedReader) Position() string { return strconv.FormatInt(r.next, 10) }
@@ -105,13 +106,17 @@ func (r *pacedReader) due() int64 { return int64(r.first + float64(r.sent)*r.int
 // napMax bounds the time that Next needs to notice that ctx has ended.
 const napMax = int64(100 * time.Millisecond)
 
+// beat is the least time between two deliveries. At a high rate it gathers what
+// falls due in it: to wake two threads for every message would take all cores.
+const beat = int64(100 * time.Microsecond)
+
 // Next waits for the next message and emits all that are due by then.
 func (r *pacedReader) Next(ctx context.Context, out *spout.Out) error {
 	if r.end > 0 && r.next >= r.end {
 		return io.EOF
 	}
 	now := r.now()
-	if due := r.due(); due > now {
+	if due := max(r.due(), r.handed+beat); due > now {
 		// The thread sleeps in the kernel: a timer of the Go runtime is late by up to
 		// a millisecond when the process has nothing else to do. The thread keeps its
 		// processor for a while, so whoever is ready to run there goes first.
@@ -125,6 +130,7 @@ func (r *pacedReader) Next(ctx context.Context, out *spout.Out) error {
 			r.sleep(min(due, now+napMax))
 		}
 	}
+	r.handed = now
 	for due := r.due(); due <= now && !out.Full(); due = r.due() {
 		if r.end > 0 && r.next >= r.end {
 			return io.EOF
@@ -136,6 +142,9 @@ func (r *pacedReader) Next(ctx context.Context, out *spout.Out) error {
 		out.Emit(r.lines[r.next%lineCount], at, due)
 		r.next++
 		r.sent++
+	}
+	if out.Full() {
+		r.handed = 0 // more may be due
 	}
 	return nil
 }

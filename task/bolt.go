@@ -381,7 +381,7 @@ func (t *boltTask) executed(sender, n int, p *tuple.Parcel) {
 		t.empty[sender] = append(t.empty[sender], p)
 	}
 	t.window.Executed(sender, n)
-	if limit, tell := t.window.Raise(sender); tell {
+	if limit, tell := t.window.Raise(sender); tell || len(t.empty[sender]) >= emptyParcels {
 		t.tell(sender, limit)
 	}
 }

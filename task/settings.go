@@ -49,6 +49,7 @@ const (
 	turnTime     = 5 * time.Millisecond   // the same as a time
 	slowTuple    = 100 * time.Microsecond // from here on a tuple is timed by itself
 	askAfter     = 100 * time.Millisecond // without room, then the sender asks
+	emptyParcels = 32                     // small ones go home before the limit has risen by much
 	reportSize   = 64                     // entries a report
 	backoffFirst = 50 * time.Millisecond
 	backoffMost  = 10 * time.Second
