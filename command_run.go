@@ -227,8 +227,14 @@ func (p *progress) line(r *Running) {
 	rate := float64(s.Input-p.messages) / max(s.Elapsed-p.at, time.Millisecond).Seconds()
 	p.messages, p.at = s.Input, s.Elapsed
 	text := fmt.Sprintf("%s  %s messages  %s/s  %d open  %d failed", s.Elapsed.Round(time.Second), thousands(s.Input), thousands(int64(rate)), s.Open, s.Failed)
-	fmt.Fprintf(p.w, "\r%-*s", p.shown, text)
-	p.shown = len(text)
+	p.text(text)
+}
+
+func (p *progress) text(s string) {
+	if p.w != nil {
+		fmt.Fprintf(p.w, "\r%-*s", p.shown, s)
+		p.shown = len(s)
+	}
 }
 
 func (p *progress) clear() {

@@ -63,11 +63,11 @@ var house = map[string]room{
 	"actor/host": {hosts, false, "actor"},
 	"spout/from": {hosts, true, "tuple spout"},
 	"bolt/to":    {hosts, true, "tuple bolt"},
-	"chaos/sim":  {hosts, true, "actor chaos"},
+	"chaos/sim":  {hosts, true, "tuple metrics actor spout bolt topology acker broker task"},
 
 	// bench is given what runs a topology, so that the root can have it as a command.
 	"bench": {roof, false, "tuple metrics spout spout/from bolt bolt/to topology"},
-	".":     {roof, true, "tuple metrics actor spout bolt topology task actor/host bench"},
+	".":     {roof, true, "tuple metrics actor spout bolt topology task actor/host chaos/sim bench"},
 
 	"cmd/egret":          {guests, false, ". bench topology examples/wordcount"},
 	"examples/wordcount": {guests, true, ". tuple spout spout/from bolt bolt/to topology"},

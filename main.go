@@ -30,6 +30,7 @@ const (
 //	prog [run [NAME]] [flags]   run a topology; its parameters are flags
 //	prog list                   the topologies with parameters and a drawing
 //	prog bench                  how fast this machine is
+//	prog chaos sim              the engine in a simulation, with faults
 //
 // A program of one topology runs it without being told its name. The first
 // interrupt lets a run finish what is open, the second stops it, the third exits.
@@ -109,7 +110,7 @@ func command(topologies []*topology.Topology) (*cobra.Command, error) {
 	}
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(run, listCommand(topologies), failing(bench.Command(benchRunner)))
+	root.AddCommand(run, listCommand(topologies), failing(bench.Command(benchRunner)), chaosCommand())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	return root, nil
 }

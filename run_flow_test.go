@@ -299,7 +299,7 @@ func TestRateOfOneComesBack(t *testing.T) {
 				}
 			}), in.Shuffle()).Parallel(4)
 		})
-		r, err := egret.Start(context.Background(), top, quiet(egret.Config{ParcelSize: 64, MessageTimeout: time.Second}))
+		r, err := egret.Start(context.Background(), top, quiet(egret.Config{MessageTimeout: time.Second}))
 		require.NoError(t, err)
 		rates := func(d time.Duration) (each []float64) {
 			before := executed(r.Stats(), "out")

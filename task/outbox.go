@@ -90,6 +90,7 @@ type lane struct {
 	stream int
 	open   *tuple.Parcel
 	key    uint64 // of the anchor whose tree has the last slot of open; 0: none
+	size   int    // outbox.size
 	slot   uint16 // the last slot of open
 	from   int    // the first tuple of that slot
 	listed bool   // in outbox.live
@@ -114,7 +115,7 @@ func (o *outbox) setup(c *core, seed uint64) {
 		to := &c.plan.Components[def.To]
 		r := route{Route: def, lanes: make([]lane, to.Parallel), home: c.plan.Tasks[c.id].Index % to.Parallel}
 		for k := range r.lanes {
-			r.lanes[k] = lane{pair: o.byTask[to.First+tuple.TaskID(k)], input: def.Input, stream: def.Stream}
+			r.lanes[k] = lane{pair: o.byTask[to.First+tuple.TaskID(k)], input: def.Input, stream: def.Stream, size: o.size}
 		}
 		if def.Grouping == topology.Fields {
 			r.owner = make([]uint16, tuple.KeyGroups)
@@ -146,27 +147,24 @@ func (o *outbox) Put(stream int, r *tuple.Row) {
 	s.emitted++
 	for i := range s.routes {
 		t := &s.routes[i]
-		var l *lane
 		switch t.Grouping {
 		case topology.Fields:
-			l = t.lane(r)
+			o.add(t.lane(r), r, o.anchor)
 		case topology.All:
 			for k := range t.lanes {
 				o.add(&t.lanes[k], r, o.anchor)
 			}
-			continue
 		case topology.Global:
-			l = &t.lanes[0]
+			o.add(&t.lanes[0], r, o.anchor)
 		default:
-			l = o.pick(t)
+			o.add(o.pick(t), r, o.anchor)
 		}
-		o.add(l, r, o.anchor)
 	}
 }
 
 // lane returns where a key goes.
 func (t *route) lane(r *tuple.Row) *lane {
-	return &t.lanes[t.owner[tuple.KeyGroup(tuple.Hash(r.Cells, r.Kinds, t.Fields))]]
+	return &t.lanes[t.owner[r.KeyGroup(t.Fields)]]
 }
 
 func (o *outbox) add(l *lane, r *tuple.Row, a *anchor) {
@@ -174,14 +172,14 @@ func (o *outbox) add(l *lane, r *tuple.Row, a *anchor) {
 	if p == nil || !p.Fits(r) {
 		p = o.begin(l, r.Kinds)
 	}
-	p.Append(r)
+	full := p.Append(r) >= l.size
 	if a != nil {
 		if l.key != a.key {
 			o.slot(l, p, a)
 		}
 		p.Refs = append(p.Refs, tuple.Ref{Slot: l.slot, Index: a.index})
 	}
-	if p.Len() >= o.size || p.Text() >= parcelText {
+	if full || p.Text() >= parcelText {
 		o.close(l)
 	}
 }

@@ -55,6 +55,14 @@ func Hash(cells []Cell, kinds []Kind, fields []int) uint64 {
 	return h
 }
 
+// KeyGroup returns the group of the key that r has at the given positions.
+func (r *Row) KeyGroup(fields []int) int {
+	if len(fields) == 1 && r.Kinds[fields[0]] == KindString { // most keys are one text
+		return int(xxh3.HashString(r.Cells[fields[0]].text()) % KeyGroups)
+	}
+	return KeyGroup(Hash(r.Cells, r.Kinds, fields))
+}
+
 // KeyGroup returns the group of a key with the given hash, from 0 to
 // KeyGroups-1.
 func KeyGroup(hash uint64) int { return int(hash % KeyGroups) }

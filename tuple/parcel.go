@@ -111,8 +111,9 @@ func (p *Parcel) Begin(kinds []Kind, size int) {
 }
 
 // Append puts a row behind p's tuples, without Ref. The row must fit, and there
-// must be room for it: at most the size given to Begin.
-func (p *Parcel) Append(r *Row) {
+// must be room for it: at most the size given to Begin. It returns how many there
+// are now.
+func (p *Parcel) Append(r *Row) (tuples int) {
 	o := len(p.Cells)
 	p.Cells = p.Cells[:o+len(r.Cells)]
 	d, c := p.Cells[o:], r.Cells
@@ -121,6 +122,7 @@ func (p *Parcel) Append(r *Row) {
 	}
 	p.n++
 	p.text += r.Text
+	return p.n
 }
 
 // A Tuple is one row on a stream: a cheap view on its parcel, valid until

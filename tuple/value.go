@@ -191,12 +191,17 @@ func (r *Row) fill(values []any) (bad int) {
 	cells, kinds := r.Cells, r.Kinds[:len(r.Cells)]
 	text, s := 0, shape(0)
 	for i := range cells {
+		// Most values are texts, and an assertion is one comparison where the switch
+		// has to search.
+		if v, ok := values[i].(string); ok {
+			cells[i], kinds[i] = textCell(v), KindString
+			text += len(v)
+			s = s<<4 | shape(KindString+1)
+			continue
+		}
 		var c Cell
 		var k Kind
 		switch v := values[i].(type) {
-		case string:
-			c, k = textCell(v), KindString
-			text += len(v)
 		case int:
 			c, k = Cell{num: uint64(v)}, KindInt64
 		case int64:

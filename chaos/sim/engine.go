@@ -99,8 +99,10 @@ type Summary struct {
 // the last message that was lost with it had come through. Deaths that cost no
 // message do not count.
 type Recovery struct {
-	Deaths        int           `json:"deaths"`
-	P50, P99, Max time.Duration `json:",omitempty"`
+	Deaths int           `json:"deaths"`
+	P50    time.Duration `json:"p50_ns"`
+	P99    time.Duration `json:"p99_ns"`
+	Max    time.Duration `json:"max_ns"`
 }
 
 // Seeds runs n seeds from first on, until ctx ends. It calls progress, if given,
@@ -149,3 +151,6 @@ func recoveryOf(all []time.Duration) Recovery {
 
 // FaultKinds returns the kinds of faults that there were, in order.
 func (s *Summary) FaultKinds() []string { return slices.Sorted(maps.Keys(s.Faults)) }
+
+// MoodNames returns the moods of the scenes that there were, in order.
+func (s *Summary) MoodNames() []string { return slices.Sorted(maps.Keys(s.Moods)) }

@@ -2,7 +2,7 @@ package sim
 
 import (
 	"os"
-	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,21 +14,40 @@ func TestSeeds(t *testing.T) {
 	if os.Getenv("EGRET_LONG") != "" {
 		n = 1000
 	}
-	if s := os.Getenv("SEEDS"); s != "" {
-		n, _ = strconv.Atoi(s)
-	}
-	first := uint64(1)
-	if s := os.Getenv("FIRST"); s != "" {
-		first, _ = strconv.ParseUint(s, 10, 64)
-	}
-	o := Options{Peaceful: os.Getenv("PEACE") != ""}
-	if os.Getenv("V") != "" {
-		o.Log = os.Stdout
-	}
-	s := Seeds(t.Context(), first, n, o, nil)
+	s := Seeds(t.Context(), 1, n, Options{}, nil)
 	for _, f := range s.Failures {
 		t.Error(f)
 	}
-	t.Logf("%+v", s)
 	require.Equal(t, n, s.Seeds)
+	for _, kind := range []string{"kill", "crash", "kill again", "kill many", "freeze", "freeze link", "slow", "stall",
+		"limit lost", "limit repeated", "ask lost", "still-queued lost", "news late", "report out of order", "entry lost",
+		"panic", "source error"} {
+		require.NotZero(t, s.Faults[kind], "no seed has a %s", kind)
+	}
+	require.GreaterOrEqual(t, s.Moods["peaceful"]*4, n, "a quarter is without faults")
+	require.NotZero(t, s.Recovery.Deaths)
+}
+
+func TestPeacefulSeedsHaveNoFaults(t *testing.T) {
+	s := Seeds(t.Context(), 1, 20, Options{Peaceful: true, Once: true}, nil)
+	require.Empty(t, s.Failures)
+	require.Empty(t, s.Faults)
+	require.Equal(t, map[string]int{"peaceful": 20}, s.Moods)
+}
+
+// The written log changes nothing, and says what the seed has drawn.
+func TestSeedLog(t *testing.T) {
+	var log strings.Builder
+	quiet, err := Seed(3, Options{})
+	require.NoError(t, err)
+	loud, err := Seed(3, Options{Log: &log})
+	require.NoError(t, err)
+	require.Equal(t, quiet, loud)
+	require.True(t, strings.HasPrefix(log.String(), "seed 3, "))
+	require.Contains(t, log.String(), " tuples ")
+}
+
+func TestFailureNamesTheSeed(t *testing.T) {
+	f := &Failure{7, Violation{Invariant: "acks", What: "m is acked too early", At: 3}}
+	require.EqualError(t, f, "seed 7: acks: m is acked too early (at 3ns); to see it again: egret chaos sim --seed 7 -v")
 }

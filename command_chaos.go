@@ -1,0 +1,140 @@
+package egret
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/egretstream/egret/chaos/sim"
+)
+
+// chaosCommand is "chaos", whose commands do harm to the engine.
+func chaosCommand() *cobra.Command {
+	c := &cobra.Command{Use: "chaos", Short: "Harm the engine and check that no message is lost"}
+	c.AddCommand(chaosSimCommand())
+	return c
+}
+
+// chaosOptions are the flags of "chaos sim".
+type chaosOptions struct {
+	first, seeds uint64
+	verbose      bool
+	json         bool
+}
+
+func chaosSimCommand() *cobra.Command {
+	var o chaosOptions
+	c := &cobra.Command{
+		Use:   "sim",
+		Short: "Run simulated topologies with simulated faults",
+		Long: `Run the engine in a simulation. Each seed draws a topology, a network, speeds and
+faults: tasks are killed, links and tasks freeze, bolts fail and panic, sources
+err, and what may be lost is lost. What came of each message is compared with a
+record that the simulated sources and bolts keep. Each seed is run twice, and
+both runs must be the same.
+
+A seed that fails is named, with the command that repeats it.`,
+		Args: cobra.NoArgs,
+		PreRunE: func(c *cobra.Command, _ []string) error {
+			if o.seeds == 0 {
+				if o.seeds = 100; c.Flags().Changed("seed") {
+					o.seeds = 1
+				}
+			}
+			if o.verbose && o.seeds != 1 {
+				return &usageError{errors.New("-v writes the events of one seed: say which with --seed")}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.Uint64Var(&o.first, "seed", 1, "the first seed; without --seeds the only one")
+	f.Uint64Var(&o.seeds, "seeds", 0, "how many seeds to run (default 100)")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "write what the seed draws and every event, and no report")
+	f.BoolVar(&o.json, "json", false, "write the report as JSON")
+	return failing(c)
+}
+
+func (o *chaosOptions) run(c *cobra.Command) error {
+	ctx := c.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	interrupted, quiet := interrupts()
+	defer quiet()
+	var so sim.Options
+	if o.verbose {
+		so.Log = c.OutOrStdout()
+	}
+	p := newProgress(c.ErrOrStderr())
+	began := time.Now()
+	s := sim.Seeds(ctx, o.first, int(o.seeds), so, func(s *sim.Summary) {
+		select {
+		case <-interrupted:
+			stop()
+		default:
+		}
+		p.text(fmt.Sprintf("%d of %d seeds  %s events  %d failed", s.Seeds, o.seeds, thousands(s.Events), len(s.Failures)))
+	})
+	p.clear()
+	var err error
+	switch {
+	case o.verbose:
+	case o.json:
+		e := json.NewEncoder(c.OutOrStdout())
+		e.SetIndent("", "  ")
+		err = e.Encode(s)
+	default:
+		chaosReport(c.OutOrStdout(), s, time.Since(began))
+	}
+	if n := len(s.Failures); n > 0 {
+		if !o.json && !o.verbose {
+			for _, f := range s.Failures[:min(n, 20)] {
+				fmt.Fprintln(c.ErrOrStderr(), f)
+			}
+		}
+		if n == 1 {
+			return s.Failures[0]
+		}
+		return fmt.Errorf("%d of %d seeds have failed, the first of them: %w", n, s.Seeds, s.Failures[0])
+	}
+	if err == nil && uint64(s.Seeds) < o.seeds {
+		err = fmt.Errorf("interrupted after %d of %d seeds", s.Seeds, o.seeds)
+	}
+	return err
+}
+
+func chaosReport(w io.Writer, s *sim.Summary, took time.Duration) {
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	counts := func(kinds []string, n map[string]int) string {
+		var parts []string
+		for _, k := range kinds {
+			parts = append(parts, fmt.Sprintf("%s %s", k, thousands(int64(n[k]))))
+		}
+		if len(parts) == 0 {
+			return "none"
+		}
+		return strings.Join(parts, ", ")
+	}
+	line("seeds", "%d from %d on, each twice, in %v: %d failed", s.Seeds, s.First, took.Round(time.Millisecond), len(s.Failures))
+	line("scenes", "%s", counts(s.MoodNames(), s.Moods))
+	line("time", "%.2f hours made up, %s events", s.Time.Hours(), thousands(s.Events))
+	line("work", "%s messages, %s tuples executed", thousands(s.Messages), thousands(s.Tuples))
+	line("faults", "%s", counts(s.FaultKinds(), s.Faults))
+	line("invariants", "%s evaluated", thousands(s.Checks))
+	r := s.Recovery
+	ms := func(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond)) }
+	line("recovery", "%d deaths that cost messages: p50 %s, p99 %s, at most %s of made-up time", r.Deaths, ms(r.P50), ms(r.P99), ms(r.Max))
+}
