@@ -34,6 +34,9 @@ type Config struct {
 	// MaxPendingBytes bounds what a spout task keeps of open messages for replay.
 	// Default 64 MB.
 	MaxPendingBytes int
+	// MaxQueuedBytes bounds the text of the tuples that may wait for one bolt task,
+	// as far as that leaves each of its senders one parcel. Default 64 MB.
+	MaxQueuedBytes int
 	// TreeSize is how many messages are tracked together at most: an ack comes when
 	// all of them are done. 1 tracks each by itself. Default 256, or an eighth of
 	// MaxPending if that is less.
@@ -68,6 +71,7 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	def(&c.MaxPending, 65_536)
 	def(&c.MaxPendingBytes, 64<<20)
+	def(&c.MaxQueuedBytes, 64<<20)
 	def(&c.TreeSize, 256)
 	def(&c.MessageTimeout, 30*time.Second)
 	def(&c.MaxReplays, 8)
@@ -96,6 +100,7 @@ func (c *Config) check() error {
 	}
 	least("MaxPending", c.MaxPending, 1)
 	least("MaxPendingBytes", c.MaxPendingBytes, 1)
+	least("MaxQueuedBytes", c.MaxQueuedBytes, 1)
 	least("TreeSize", c.TreeSize, 1)
 	least("MaxReplays", c.MaxReplays, NoReplays)
 	least("ParcelSize", c.ParcelSize, 1)
@@ -120,7 +125,7 @@ func (c *Config) settings() *task.Settings {
 	}
 	return &task.Settings{
 		ParcelSize: c.ParcelSize, Linger: c.Linger,
-		MaxPending: c.MaxPending, PendingBytes: c.MaxPendingBytes, TreeSize: c.TreeSize,
+		MaxPending: c.MaxPending, PendingBytes: c.MaxPendingBytes, QueuedBytes: c.MaxQueuedBytes, TreeSize: c.TreeSize,
 		MessageTimeout: c.MessageTimeout, MaxReplays: replays,
 		AlwaysEncode: c.AlwaysEncode, Logger: c.Logger,
 	}

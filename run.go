@@ -72,8 +72,11 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 	set := c.settings()
 	set.Event = r.event
 	r.host = host.New(host.Config{Seed: c.Seed, Logger: c.Logger})
-	done := make(chan error, 1)
-	r.sup = r.host.Spawn(plan.Topology, task.NewSupervisor(plan, set, r.ms, func(err error) { done <- err }))
+	done := make(chan error, 2) // of the supervisor and of its guard
+	r.sup = r.host.Spawn(plan.Topology, &guard{
+		supervisor: task.NewSupervisor(plan, set, r.ms, func(err error) { done <- err }),
+		ended:      func(err error) { done <- err },
+	})
 	stop := context.AfterFunc(ctx, r.Drain)
 	go func() { // ends with the run; Wait waits for it
 		err := <-done

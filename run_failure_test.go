@@ -50,7 +50,7 @@ func TestFailsOneKey(t *testing.T) {
 				log := &logbook{}
 				s, err := run(t, top, egret.Config{MaxReplays: tt.replays, Logger: log.logger()})
 				require.ErrorIs(t, err, egret.ErrDead)
-				require.ErrorContains(t, err, "1 of 1000")
+				require.ErrorContains(t, err, "messages are dead: 1")
 				require.Equal(t, tt.at, at)
 				require.Len(t, others.get(), 999)
 				require.Equal(t, 999, others.sum(), "no other is executed twice")
@@ -279,7 +279,7 @@ func TestDyingOutsideExecute(t *testing.T) {
 							m.close = func() error { closed++; return nil }
 							m.execute = func(in tuple.Tuple, _ *bolt.Collector) error { got.add(in.String("n")); return nil }
 							return m
-						}), in.Shuffle()).Every(time.Second)
+						}), in.Shuffle()).Every(500 * time.Millisecond)
 					})
 					s, err := run(t, top, egret.Config{})
 					prepared := !strings.Contains(tt.name, "prepare") && tt.name != "factory" && tt.name != "no such output"

@@ -26,7 +26,7 @@ type Stats struct {
 	Messages  int64 `json:"messages"`  // those, and what bolts emit in Tick and Finish
 	Acked     int64 `json:"acked"`     // everything that came of them is done
 	Dead      int64 `json:"dead"`      // given up
-	Abandoned int64 `json:"abandoned"` // open when their task died: read again as new messages
+	Abandoned int64 `json:"abandoned"` // open when their task died: a spout reads them again, as new messages
 	Open      int64 `json:"open"`
 
 	Attempts int64 `json:"attempts"` // emissions, replays included

@@ -7,6 +7,7 @@ type Settings struct {
 	Least int           // tuples, however slow the task; default 64
 	Most  int           // tuples, however fast; default 8192, at least Least
 	Span  time.Duration // of work that a window has room for; default 100 ms
+	Bytes int           // of text in those tuples, as far as that leaves one a sender; default 64 MB
 }
 
 // A Window is the receiver's side of the pairs of all its senders. It has room
@@ -22,7 +23,8 @@ type Settings struct {
 // Owner: the receiving task. A Window is not safe for concurrent use.
 type Window struct {
 	Settings
-	size    int
+	size    int // by the task's speed
+	weight  int // bytes of text in a tuple: of the heaviest lately
 	senders []sender
 	used    uint64 // sum over senders
 	since   int    // executed since used was last halved
@@ -53,6 +55,9 @@ func NewWindow(senders int, s Settings) *Window {
 	if s.Span <= 0 {
 		s.Span = 100 * time.Millisecond
 	}
+	if s.Bytes <= 0 {
+		s.Bytes = 64 << 20
+	}
 	w := &Window{Settings: s, size: s.Least, period: s.Least, senders: make([]sender, senders)}
 	for i := range w.senders {
 		w.senders[i].told = FirstLimit
@@ -61,7 +66,19 @@ func NewWindow(senders int, s Settings) *Window {
 }
 
 // Size returns how many tuples the window has room for now, over all senders.
-func (w *Window) Size() int { return w.size }
+func (w *Window) Size() int {
+	if w.weight == 0 {
+		return w.size
+	}
+	return max(min(w.size, w.Bytes/w.weight), 1)
+}
+
+// Weighed says that n tuples have come with so many bytes of text in all. Heavy
+// tuples make the window smaller at once, light ones give it back slowly.
+func (w *Window) Weighed(n, bytes int) {
+	each := bytes / max(n, 1)
+	w.weight = max(each, w.weight-(w.weight-each)/8-1, 0)
+}
 
 // Each returns the time that a tuple has taken the task of late, 0 if that is not
 // known yet.
@@ -123,8 +140,9 @@ func (w *Window) fade() {
 
 // share returns how many tuples of a sender the window has room for.
 func (w *Window) share(p *sender) uint64 {
-	equal := uint64(w.size) / 2
-	rest := uint64(w.size) - equal
+	size := uint64(w.Size())
+	equal := size / 2
+	rest := size - equal
 	n := uint64(len(w.senders))
 	share := equal / n
 	if w.used == 0 {

@@ -128,10 +128,12 @@ type Task struct {
 	Streams []Stream
 	Inputs  []Input
 
-	Messages  Counter // emitted for the first time
-	Acked     Counter // everything that came of them is done
-	Dead      Counter // given up: rejected, or failed more than MaxReplays times
-	Abandoned Counter // open when an incarnation ended; its successor reads them again as new messages
+	Messages Counter // emitted for the first time
+	Acked    Counter // everything that came of them is done
+	Dead     Counter // given up: rejected, or failed more than MaxReplays times
+	// Abandoned were open when their incarnation ended. A spout's successor reads
+	// them again, as new messages; what a bolt said in Tick or Finish is gone.
+	Abandoned Counter
 
 	Attempts Counter // emissions of messages, replays included
 	Failed   Counter // attempts that ended in a failure

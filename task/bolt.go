@@ -105,7 +105,7 @@ func (t *boltTask) Start(ctx actor.Context) {
 	}
 	t.eof, t.open = make([]bool, len(t.senders)), len(t.senders)
 	t.empty = make([][]*tuple.Parcel, len(t.senders))
-	t.window = broker.NewWindow(len(t.senders), broker.Settings{})
+	t.window = broker.NewWindow(len(t.senders), broker.Settings{Bytes: t.set.QueuedBytes})
 	t.step = 1
 	t.accounts = make([]slotAccount, 0, 64)
 	if t.pause > 0 {
@@ -218,6 +218,7 @@ func (t *boltTask) parcel(p *tuple.Parcel) {
 		t.m.Refused.Add(1)
 		return
 	}
+	t.window.Weighed(p.Len(), p.Text())
 	t.queue = append(t.queue, p)
 	t.queued += p.Len()
 	t.m.Queued.Set(int64(t.queued))

@@ -2,7 +2,6 @@ package task
 
 import (
 	"container/heap"
-	"fmt"
 	"time"
 
 	"github.com/egretstream/egret/acker"
@@ -337,12 +336,3 @@ func (o *origin) check(queued []uint64) {
 
 // atRest reports whether nothing is open.
 func (o *origin) atRest() bool { return o.open == 0 }
-
-// laws checks both laws of conservation.
-func (o *origin) laws() error {
-	m := o.c.m
-	if open := m.Open(); open != int64(o.open) {
-		return fmt.Errorf("%s: %d messages open by the counters, %d by the ledger", m.Name, open, o.open)
-	}
-	return nil
-}

@@ -21,7 +21,6 @@ type attempt struct {
 	due      time.Duration
 	cause    cause
 	at       int // in replays, or -1 while it is on its way
-	done     bool
 }
 
 // A try is a message's place in a tree.

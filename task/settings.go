@@ -17,6 +17,7 @@ type Settings struct {
 	Linger         time.Duration
 	MaxPending     int // messages a task
 	PendingBytes   int // kept for replay, a task
+	QueuedBytes    int // of text, waiting for a bolt task
 	TreeSize       int // most messages a tree
 	MessageTimeout time.Duration
 	MaxReplays     int // -1: for ever

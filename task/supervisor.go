@@ -198,7 +198,7 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool) {
 	c, m := &s.children[id], s.ms[id]
 	now := s.ctx.Now()
 	if now-c.born >= max(time.Second, 2*c.pause) {
-		c.deaths = 0
+		c.deaths, c.strikes = 0, 0
 	}
 	c.deaths++
 	if own {

@@ -151,11 +151,11 @@ func draw(seed uint64, o *Options) *scene {
 	r := rand.New(rand.NewPCG(seed, 0x7363656e65))
 	s := &scene{seed: seed, keys: uint64(1 + r.IntN(40)), mixed: chance(r, 30)}
 	switch p := r.IntN(100); {
-	case o.Peaceful || p < 27:
+	case o.Peaceful || p < 32:
 		s.mood = peaceful
-	case p < 37:
+	case p < 40:
 		s.mood = failing
-	case p < 87:
+	case p < 88:
 		s.mood = deadly
 	default:
 		s.mood = forgetful
