@@ -103,7 +103,7 @@ func TestMaxPending(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				var open, most atomic.Int64
 				tries := newTally()
-				source := &numbers{n: 5000, prompt: true}
+				source := &numbers{n: 2000, prompt: true}
 				var r *egret.Running
 				top := topology.New("pending", func(b *topology.Builder) {
 					in := b.Spout("in", source).Emits("n")
@@ -134,7 +134,7 @@ func TestMaxPending(t *testing.T) {
 					for {
 						s := r.Stats()
 						worst = max(worst, s.Open)
-						if s.Acked == 5000 {
+						if s.Acked == 2000 {
 							return
 						}
 						time.Sleep(time.Millisecond)
@@ -190,6 +190,9 @@ func TestMaxPendingBytes(t *testing.T) {
 func TestSlowTaskBehindShuffle(t *testing.T) {
 	for _, size := range []int{1, 64, 256, 1024} {
 		for _, by := range []string{"spout", "bolt"} {
+			if size%256 != 0 && by == "bolt" {
+				continue // enough
+			}
 			t.Run(fmt.Sprint(by, size), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
 					top := topology.New("shuffle", func(b *topology.Builder) {

@@ -370,6 +370,30 @@ func TestAtMostOnce(t *testing.T) {
 	})
 }
 
+// At most once a panic costs what its task had received and nothing that still
+// waits with the sender.
+func TestAtMostOnceKeepsWhatWaits(t *testing.T) {
+	for _, size := range []int{1, 50} {
+		bubble(t, func(t *testing.T) {
+			got := newTally()
+			boom := true
+			top := straight(spout.Slice(texts(1000)...), func(in tuple.Tuple, _ *bolt.Collector) error {
+				time.Sleep(10 * time.Millisecond)
+				if n := in.String("n"); got.add(n) == 1 && n == "100" && boom {
+					boom = false
+					panic("boom")
+				}
+				return nil
+			})
+			s, err := run(t, top, egret.Config{Guarantee: new(topology.AtMostOnce), ParcelSize: size})
+			require.NoError(t, err)
+			require.EqualValues(t, 1, s.Restarts)
+			require.GreaterOrEqual(t, len(got.get()), 1000-(64+size))
+			require.Equal(t, got.sum(), len(got.get()))
+		})
+	}
+}
+
 // A topology that is wrong and a config that is are told before anything starts.
 func TestNothingStartsWrong(t *testing.T) {
 	started := false

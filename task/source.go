@@ -119,7 +119,8 @@ func (t *spoutTask) callNext(r *reading, b *spout.Batch) {
 // shut closes the reader of a split that has one.
 func (t *spoutTask) shut(r *reading) {
 	if reader := r.reader; reader != nil {
-		t.ctx.Block(func() any { return closeDone{r, t.close(reader)} })
+		last := r.eof
+		t.ctx.Block(func() any { return closeDone{r, last, t.close(reader)} })
 	}
 	r.reader = nil
 }

@@ -90,8 +90,9 @@ type (
 		err      error
 	}
 	closeDone struct {
-		r   *reading
-		err error
+		r    *reading
+		last bool // the split has been read to its end
+		err  error
 	}
 )
 
@@ -134,6 +135,9 @@ func (t *spoutTask) Receive(ctx actor.Context, msg any) {
 	case commitDone:
 		t.hasTold(msg)
 	case closeDone:
+		if msg.last {
+			t.opened--
+		}
 		if msg.err != nil {
 			t.set.Event(&SourceError{Task: t.m.Name, Split: string(msg.r.split), Position: msg.r.position, Err: fmt.Errorf("close: %w", msg.err)})
 		}
@@ -292,7 +296,6 @@ func (t *spoutTask) read(r *reading, b *spout.Batch, position string, err error)
 		}
 	case err == io.EOF:
 		r.eof = true
-		t.opened--
 		t.shut(r)
 	default:
 		t.broken(r, err)

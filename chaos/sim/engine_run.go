@@ -16,8 +16,8 @@ import (
 // How long a run may take, in made-up time and in events. What is slow in a run
 // is pauses: before replays up to 10 s, before a life up to 10 s.
 const (
-	mostTime   = 2 * time.Hour
-	mostEvents = 5_000_000
+	mostTime   = time.Hour
+	mostEvents = 2_000_000
 )
 
 // A run is one run of a scene.
