@@ -213,10 +213,10 @@ func (c *Comparison) print(w io.Writer) error {
 	for _, q := range ratios {
 		if r, ok := c.Ratios[q.name]; ok {
 			short := ""
-			if r.Median < q.floor {
+			if r < q.floor {
 				short = ", not reached"
 			}
-			fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.2f\t%.2f%s\n", q.name, r.Median, r.Min, r.Max, q.floor, short)
+			fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.2f\t%.2f%s\n", q.name, r, c.Ranges[q.name].Min, c.Ranges[q.name].Max, q.floor, short)
 		}
 	}
 	fmt.Fprintf(t, "\n%d messages failed; the counts of all word counts are equal (%s)\n", c.Failed, c.Digest)

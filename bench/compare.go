@@ -49,18 +49,18 @@ type Comparison struct {
 	Seconds        float64            `json:"seconds"` // of each timed phase
 	Cores          int                `json:"cores"`   // that a child may use at once
 	Go             string             `json:"go"`
-	Ratios         map[string]Ratio   `json:"ratios"`
+	Ratios         map[string]float64 `json:"ratios"` // the median of the rounds' ratios
+	Ranges         map[string]Range   `json:"ratio_ranges"`
 	Medians        map[string]float64 `json:"medians"` // messages/s of null and the cost model, words/s of the others
 	AllocsPerTuple map[string]float64 `json:"allocs_per_tuple"`
 	Failed         int64              `json:"failed"` // messages, over all runs
 	Digest         string             `json:"digest"` // of the counts, equal in all
 }
 
-// A Ratio is a quotient of two rates: the median of the rounds, and its range.
-type Ratio struct {
-	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
+// A Range is the least and the greatest ratio of all rounds.
+type Range struct {
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
 }
 
 // A comparer knows how to run the variants. Its functions are called one at a
@@ -114,7 +114,7 @@ func (c *comparer) run(ctx context.Context) (*Comparison, error) {
 		}
 	}
 	out.Medians, out.AllocsPerTuple = medians(rates), medians(allocs)
-	out.Ratios = ratiosOf(rates)
+	out.Ratios, out.Ranges = ratiosOf(rates)
 	return out, nil
 }
 
@@ -135,8 +135,8 @@ func (v *variant) rate(r *Result) float64 {
 }
 
 // ratiosOf divides within each round, and only then looks at all rounds.
-func ratiosOf(rates map[string][]float64) map[string]Ratio {
-	all := map[string]Ratio{}
+func ratiosOf(rates map[string][]float64) (medians map[string]float64, ranges map[string]Range) {
+	medians, ranges = map[string]float64{}, map[string]Range{}
 	for _, q := range ratios {
 		of, by := rates[q.of], rates[q.by]
 		if len(of) == 0 || len(by) != len(of) {
@@ -146,9 +146,10 @@ func ratiosOf(rates map[string][]float64) map[string]Ratio {
 		for i := range of {
 			rounds[i] = of[i] / by[i]
 		}
-		all[q.name] = Ratio{Median: median(rounds), Min: slices.Min(rounds), Max: slices.Max(rounds)}
+		medians[q.name] = median(rounds)
+		ranges[q.name] = Range{slices.Min(rounds), slices.Max(rounds)}
 	}
-	return all
+	return medians, ranges
 }
 
 func medians(values map[string][]float64) map[string]float64 {

@@ -53,8 +53,8 @@ func TestCompareInProcesses(t *testing.T) {
 	require.Equal(t, wantDigest(plainTasks), c.Digest)
 	require.Len(t, c.Ratios, 4)
 	for _, q := range ratios[:4] {
-		require.Positive(t, c.Ratios[q.name].Median, q.name)
-		require.Equal(t, c.Ratios[q.name].Median, c.Ratios[q.name].Min)
+		require.Positive(t, c.Ratios[q.name], q.name)
+		require.Equal(t, c.Ratios[q.name], c.Ranges[q.name].Min)
 	}
 	require.Len(t, c.Medians, len(variants))
 	for _, v := range variants {
@@ -108,7 +108,7 @@ func TestMedian(t *testing.T) {
 
 // The machine is ten times slower in the second round: the ratios do not notice.
 func TestRatiosAreTakenWithinARound(t *testing.T) {
-	got := ratiosOf(map[string][]float64{
+	medians, ranges := ratiosOf(map[string][]float64{
 		"null_tracked":        {90, 8, 99},
 		"null_untracked":      {100, 10, 100},
 		"wordcount_tracked":   {40, 4, 40},
@@ -116,12 +116,18 @@ func TestRatiosAreTakenWithinARound(t *testing.T) {
 		"plain_batched":       {20, 2, 16},
 		"plain_channel":       {10, 1, 10},
 	})
-	require.Equal(t, map[string]Ratio{
-		"null_tracked_untracked":          {Median: 0.9, Min: 0.8, Max: 0.99},
-		"wordcount_tracked_untracked":     {Median: 1, Min: 1, Max: 1},
-		"wordcount_tracked_plain_batched": {Median: 2, Min: 2, Max: 2.5},
-		"wordcount_tracked_plain_channel": {Median: 4, Min: 4, Max: 4},
-	}, got)
+	require.Equal(t, map[string]float64{
+		"null_tracked_untracked":          0.9,
+		"wordcount_tracked_untracked":     1,
+		"wordcount_tracked_plain_batched": 2,
+		"wordcount_tracked_plain_channel": 4,
+	}, medians)
+	require.Equal(t, map[string]Range{
+		"null_tracked_untracked":          {Min: 0.8, Max: 0.99},
+		"wordcount_tracked_untracked":     {Min: 1, Max: 1},
+		"wordcount_tracked_plain_batched": {Min: 2, Max: 2.5},
+		"wordcount_tracked_plain_channel": {Min: 4, Max: 4},
+	}, ranges)
 }
 
 // fakeChild answers what its arguments ask for.
@@ -154,8 +160,8 @@ func TestComparison(t *testing.T) {
 	out, err := c.run(t.Context())
 	require.NoError(t, err)
 	require.Len(t, said, 5*(len(variants)+1))
-	require.Equal(t, 0.5, out.Ratios["null_tracked_cost_model"].Median)
-	require.Equal(t, 0.75, out.Ratios["wordcount_tracked_untracked"].Median)
+	require.Equal(t, 0.5, out.Ratios["null_tracked_cost_model"])
+	require.Equal(t, 0.75, out.Ratios["wordcount_tracked_untracked"])
 	require.Equal(t, 180.0, out.Medians["cost_model"])
 	require.Equal(t, 30.0, out.Medians["wordcount_tracked"])
 	require.Equal(t, 0.01, out.AllocsPerTuple["null_tracked"])

@@ -36,11 +36,11 @@ type record struct {
 	bad     *Violation
 
 	// What happened that explains more than the usual.
-	kills, panics, broken int
-	crossed               map[string]int // panics outside Execute, by task
-	harm                  map[*proc]bool // by a panic
-	timeouts              bool           // trees may time out
-	forgot                int            // entries of reports that were dropped
+	kills, crashes, panics, broken int
+	crossed                        map[string]int // panics outside Execute, by task
+	harm                           map[*proc]bool // by a panic
+	timeouts                       bool           // trees may time out
+	forgot                         int            // entries of reports that were dropped
 }
 
 // A routeKey is a key that one input of a part is grouped by.
@@ -258,7 +258,16 @@ func (rec *record) committed(b *splitBook, n int) {
 	if n <= b.commits && rec.kills+rec.panics == 0 {
 		rec.violate("positions", "%v is committed at %d after %d", b, n, b.commits)
 	}
-	b.commits = n
+	b.commits = max(n, b.commits)
+}
+
+// opened checks that a reader goes on from the last position that was committed.
+// The news of it can be lost with a machine only.
+func (rec *record) opened(b *splitBook, n int) {
+	rec.checks++
+	if n < b.commits && rec.crashes == 0 && rec.w.running.silent == never {
+		rec.violate("positions", "%v is opened at %d, and was committed at %d", b, n, b.commits)
+	}
 }
 
 // verdict checks what the engine thinks of a tree.

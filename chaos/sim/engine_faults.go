@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/egretstream/egret/acker"
@@ -42,12 +43,22 @@ func (f *faults) String() string {
 	return fmt.Sprintf("%d faults (%s)", len(f.plan), text)
 }
 
-// A fault is done to a task when so many messages were sent or events happened.
+// A clock says what a fault waits for.
+type clock uint8
+
+const (
+	byMessages clock = iota // sent, so maybe in the middle of a call
+	byEvents
+	byTime // in microseconds
+	byEnds // end-of-input messages sent, also in the middle of a call
+)
+
+// A fault is done to a task when its clock shows so much.
 type fault struct {
 	kind   string
+	clock  clock
 	at     int
-	mid    bool // at a message, so maybe in the middle of a call
-	task   int  // modulo the number of tasks
+	task   int // modulo the number of tasks
 	other  int
 	d      time.Duration
 	factor float64
@@ -82,15 +93,27 @@ func (s *scene) drawFaults(r *rand.Rand) {
 	if chance(r, 40) {
 		kinds = append(kinds, "freeze", "freeze link", "slow")
 	}
-	if chance(r, 20) {
-		kinds = append(kinds, "stall")
+	if chance(r, 25) {
+		kinds = append(kinds, "stall", "stall")
 	}
-	for range 1 + r.IntN(8) {
-		f.plan = append(f.plan, fault{
-			kind: one(r, kinds...), at: 1 + r.IntN(span), mid: chance(r, 50),
+	if chance(r, 15) {
+		return // bolts and sources do it
+	}
+	for range 1 + r.IntN(one(r, 4, 12, 30)) {
+		x := fault{
+			kind: one(r, kinds...), at: 1 + r.IntN(span), clock: one(r, byMessages, byEvents, byTime, byTime),
 			task: r.IntN(1000), other: r.IntN(1000), factor: 1 + 9*r.Float64(),
 			d: around(r, 100*time.Microsecond, s.set.MessageTimeout/8),
-		})
+		}
+		if x.clock == byTime {
+			x.at = int(around(r, 100*time.Microsecond, 20*time.Second) / time.Microsecond)
+		}
+		f.plan = append(f.plan, x)
+	}
+	if chance(r, 30) { // just when the input ends
+		for range 1 + r.IntN(3) {
+			f.plan = append(f.plan, fault{kind: one(r, "kill", "crash"), clock: byEnds, at: 1 + r.IntN(12), task: r.IntN(1000)})
+		}
 	}
 }
 
@@ -107,6 +130,7 @@ type adversary struct {
 	fired  []bool      // by fault
 	slowed []actor.Ref
 	sent   int
+	ends   int
 	healed bool
 	pairs  map[pairKey]*pairBook
 	done   map[string]int // faults, by kind
@@ -160,8 +184,9 @@ func (a *adversary) event() {
 	if a.healed {
 		return
 	}
-	a.fire(false, a.run.w.Events())
-	if a.sent > a.f.until || a.run.w.now > a.f.heal {
+	a.fire(byEvents, a.run.w.Events())
+	a.fire(byTime, int(a.run.w.now/time.Microsecond))
+	if a.run.w.now > a.f.heal || a.sent > a.f.until && !slices.Contains(a.fired, false) {
 		a.heal()
 	}
 }
@@ -178,16 +203,20 @@ func (a *adversary) rule(from, to actor.Ref, msg any) (v Verdict) {
 	a.meet(to)
 	a.sent++
 	if !a.healed {
-		a.fire(true, a.sent)
+		a.fire(byMessages, a.sent)
+		if _, is := msg.(*task.End); is {
+			a.ends++
+			a.fire(byEnds, a.ends)
+		}
 		v = a.interfere(msg)
 	}
 	a.credit(msg)
 	return v
 }
 
-func (a *adversary) fire(mid bool, n int) {
+func (a *adversary) fire(c clock, n int) {
 	for i := range a.f.plan {
-		if x := &a.f.plan[i]; !a.fired[i] && x.mid == mid && x.at <= n {
+		if x := &a.f.plan[i]; !a.fired[i] && x.clock == c && x.at <= n {
 			a.fired[i] = true
 			a.do(x)
 		}
@@ -224,7 +253,11 @@ func (a *adversary) do(x *fault) {
 		a.slowed = append(a.slowed, ref)
 		a.done[x.kind]++
 	case "stall": // of a ledger, for longer than anything may be silent
-		if a.run.plan.Node(id).Source != nil || a.f.timeout {
+		spouts := 0
+		for spouts < len(a.now) && a.run.plan.Node(tuple.TaskID(spouts)).Source != nil {
+			spouts++
+		}
+		if ref = a.now[x.task%spouts]; ref != nil && w.Alive(ref) {
 			w.Freeze(ref, time.Duration(float64(a.run.scene.set.MessageTimeout)*x.factor/2))
 			a.done[x.kind]++
 		}
@@ -248,6 +281,7 @@ func (a *adversary) kill(id tuple.TaskID, crash bool, kind string) {
 	}
 	a.done[kind]++
 	if crash {
+		rec.crashes++
 		a.run.w.Crash(ref)
 	} else {
 		a.run.w.Kill(ref)
@@ -270,6 +304,7 @@ func (a *adversary) interfere(msg any) (v Verdict) {
 		if !v.Drop && happens(a.f.copies, "limit repeated") {
 			m.Parcels = nil // they can have only one owner
 			v.Copies, v.Loose = 1, true
+			v.Delay = around(a.chance, 10*time.Microsecond, 100*time.Millisecond)
 		}
 	case *task.Ask:
 		v.Drop = happens(a.f.asks, "ask lost")

@@ -160,7 +160,7 @@ func draw(seed uint64, o *Options) *scene {
 	default:
 		s.mood = forgetful
 	}
-	if chance(r, 8) && s.mood != forgetful {
+	if chance(r, 12) && s.mood != forgetful {
 		s.guarantee = topology.AtMostOnce
 	}
 	s.drawSettings(r)

@@ -64,6 +64,7 @@ func (s *simSource) find(split spout.Split, position string) (*splitBook, int) {
 func (s *simSource) Open(_ gocontext.Context, split spout.Split, position string) (spout.Reader, error) {
 	b, n := s.find(split, position)
 	s.rec.passed(b, n, "opened at")
+	s.rec.opened(b, n)
 	if p := &s.rec.scene.parts[s.part]; p.errs > 0 && mix(uint64(n), 'o', b.number())%4 == 0 && b.once("open", n) {
 		s.rec.broke()
 		return nil, errBroken
