@@ -212,9 +212,8 @@ func (rec *record) begin(b *simBolt, in tuple.Tuple) *execution {
 	return nil
 }
 
-// done reports whether everything that comes of a message was executed.
-func (m *root) done(now time.Duration) bool { return m.missing(now) == nil }
-
+// missing returns an execution that was to come of a message and has not
+// succeeded by now, or nil.
 func (m *root) missing(now time.Duration) *execution {
 	for _, e := range m.all {
 		if !happened(e.oks, now) {
