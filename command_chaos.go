@@ -87,31 +87,35 @@ func (o *chaosOptions) run(c *cobra.Command) error {
 		p.text(fmt.Sprintf("%d of %d seeds  %s events  %d failed", s.Seeds, o.seeds, thousands(s.Events), len(s.Failures)))
 	})
 	p.clear()
-	var err error
 	switch {
 	case o.verbose:
 	case o.json:
 		e := json.NewEncoder(c.OutOrStdout())
 		e.SetIndent("", "  ")
-		err = e.Encode(s)
+		if err := e.Encode(s); err != nil {
+			return err
+		}
 	default:
 		chaosReport(c.OutOrStdout(), s, time.Since(began))
 	}
-	if n := len(s.Failures); n > 0 {
-		if !o.json && !o.verbose {
-			for _, f := range s.Failures[:min(n, 20)] {
-				fmt.Fprintln(c.ErrOrStderr(), f)
-			}
+	return o.outcome(s)
+}
+
+// outcome is the error of the command: the failures, each with the command that
+// repeats it.
+func (o *chaosOptions) outcome(s *sim.Summary) error {
+	var errs []error
+	for _, f := range s.Failures {
+		if len(errs) == 10 {
+			errs = append(errs, fmt.Errorf("and %d more", len(s.Failures)-10))
+			break
 		}
-		if n == 1 {
-			return s.Failures[0]
-		}
-		return fmt.Errorf("%d of %d seeds have failed, the first of them: %w", n, s.Seeds, s.Failures[0])
+		errs = append(errs, f)
 	}
-	if err == nil && uint64(s.Seeds) < o.seeds {
-		err = fmt.Errorf("interrupted after %d of %d seeds", s.Seeds, o.seeds)
+	if uint64(s.Seeds) < o.seeds {
+		errs = append(errs, fmt.Errorf("interrupted after %d of %d seeds", s.Seeds, o.seeds))
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 func chaosReport(w io.Writer, s *sim.Summary, took time.Duration) {

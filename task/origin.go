@@ -172,7 +172,7 @@ func (o *origin) verdict(v *acker.Verdict[run]) {
 	m := o.c.m
 	m.Trying.Set(int64(o.trying))
 	if f := o.c.set.Verdict; f != nil {
-		f(&Verdict{Task: o.c.id, Batch: r.batch, First: int(r.first), N: n, Outcome: v.Outcome, Fails: v.Fails})
+		f(&Verdict{Tree: tuple.TreeID{Task: o.c.id, Incarnation: o.c.life, Seq: v.Seq}, Batch: r.batch, First: int(r.first), N: n, Outcome: v.Outcome, Fails: v.Fails})
 	}
 	switch v.Outcome {
 	case acker.Done:

@@ -37,7 +37,7 @@ type Settings struct {
 // A Verdict says what became of the messages First to First+N-1 of a batch, which
 // were one tree of a task.
 type Verdict struct {
-	Task     tuple.TaskID
+	Tree     tuple.TreeID
 	Batch    *spout.Batch
 	First, N int
 	Outcome  acker.Outcome

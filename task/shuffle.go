@@ -34,8 +34,8 @@ func (p *pace) wait(now time.Duration, n int) time.Duration {
 }
 
 // pick returns the lane for the next shuffled tuple: the one whose parcel is
-// open, else of two random ones that with more room, so that a slow task gets
-// less and does not hold up the others.
+// open, else of two random ones that with more room, up to the first limit, so
+// that a slow task gets less and does not hold up the others.
 func (o *outbox) pick(r *route) *lane {
 	if r.at != nil && r.at.open != nil {
 		return r.at
@@ -53,29 +53,32 @@ func (o *outbox) pick(r *route) *lane {
 	i := (x & 0xffffffff) * n >> 32
 	k := (i + 1 + (x>>32)*(n-1)>>32) % n
 	best := &r.lanes[i]
-	if r.lanes[k].pair.room() > best.pair.room() {
+	if r.lanes[k].pair.some() > best.pair.some() {
 		best = &r.lanes[k]
 	}
 	if best.pair.room() <= 0 {
-		best = o.soonest(r)
+		best = o.soonest(r, int(i))
 	}
 	r.at = best
 	return best
 }
 
-// soonest returns a lane with room, or the one that should have some soonest.
-func (o *outbox) soonest(r *route) *lane {
+// soonest returns a lane with room, the first from lane at on, or the one that
+// should have some soonest. Before any limit has risen that is a mere guess, and
+// a wrong one holds up the task for as long as the slow task takes for a parcel.
+func (o *outbox) soonest(r *route, at int) *lane {
+	for k := range r.lanes {
+		if l := &r.lanes[(at+k)%len(r.lanes)]; l.pair.room() > 0 {
+			return l
+		}
+	}
 	best, least := &r.lanes[0], time.Duration(math.MaxInt64)
 	for k := range r.lanes {
 		pr := r.lanes[k].pair
-		room := pr.room()
-		if room > 0 {
-			return &r.lanes[k]
-		}
 		if pr.ref == nil {
 			continue
 		}
-		if wait := pr.pace.wait(o.c.now, 1-room); wait < least {
+		if wait := pr.pace.wait(o.c.now, 1-pr.room()); wait < least {
 			best, least = &r.lanes[k], wait
 		}
 	}
@@ -89,6 +92,10 @@ func (p *pair) room() int {
 	}
 	return p.meter.Room() - len(p.kept)
 }
+
+// some is room as a shuffle compares it. The first limit is as good as any more,
+// or a task that has just begun would get nothing beside those with full windows.
+func (p *pair) some() int { return min(p.room(), broker.FirstLimit) }
 
 // shuffles reports whether r has a choice of lanes.
 func (r *route) shuffles() bool {

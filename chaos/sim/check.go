@@ -23,6 +23,7 @@ type record struct {
 	scene   *scene
 	plan    *topology.Plan
 	ms      []*metrics.Task
+	edges   *edgeBook
 	splits  [][]*splitBook // by part
 	roots   map[uint64]*root
 	all     []*root // in the order in which they were made
@@ -277,6 +278,7 @@ func (rec *record) verdict(v *task.Verdict) {
 	for _, f := range v.Fails {
 		bad[int(f.Index)] = f
 	}
+	defer rec.edges.forget(v.Tree)
 	for i := range v.N {
 		s, cells := v.Batch.Message(v.First + i)
 		m := rec.roots[tuple.CloneRow(cells, s.Kinds)[0].Uint64()]
@@ -296,13 +298,15 @@ func (rec *record) verdict(v *task.Verdict) {
 			rec.mended(m)
 		case acker.Lost:
 			m.lost++
-			if len(rec.deaths) == 0 {
-				rec.violate("losses", "%s is lost, but nothing has died", m.name)
-			} else {
-				m.death = len(rec.deaths) - 1
+			m.death = len(rec.deaths) - 1
+			if !rec.edges.mayBeLost(v.Tree) {
+				rec.violate("losses", "%s is lost, but no tuple of its tree %v can have gone to a life that is over", m.name, v.Tree)
 			}
 		case acker.TimedOut:
 			m.timedOut++
+			if age := now - rec.edges.opened(v.Tree); age < rec.scene.set.MessageTimeout*3/4 {
+				rec.violate("timeouts", "%s has timed out %v after it was sent, and the timeout is %v", m.name, age, rec.scene.set.MessageTimeout)
+			}
 			if !rec.timeouts {
 				rec.violate("timeouts", "%s has timed out, but nothing of it was dropped (%d attempts, %d of them lost)", m.name, m.verdicts, m.lost)
 			}

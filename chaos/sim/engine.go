@@ -12,7 +12,7 @@ import (
 // Options are how [Seed] and [Seeds] run. The zero value will do.
 type Options struct {
 	// Tuples is about how many tuples a run executes when nothing goes wrong.
-	// Default 1,500.
+	// Default 1,000.
 	Tuples int
 	// Peaceful draws no faults.
 	Peaceful bool
@@ -25,7 +25,7 @@ type Options struct {
 
 func (o *Options) messages() int {
 	if o.Tuples <= 0 {
-		return 1500
+		return 1000
 	}
 	return o.Tuples
 }

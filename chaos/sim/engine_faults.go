@@ -126,19 +126,15 @@ type adversary struct {
 	tasks  map[string]tuple.TaskID // by name
 	known  map[actor.Ref]tuple.TaskID
 	now    []actor.Ref // present incarnation of each task, nil before it was sent anything
+	lives  []uint32    // of each task, that were heard of
 	again  []bool      // kill the next incarnation when it is first heard of
 	fired  []bool      // by fault
 	slowed []actor.Ref
 	sent   int
 	ends   int
 	healed bool
-	pairs  map[pairKey]*pairBook
+	pairs  map[acquaintance]*pairBook
 	done   map[string]int // faults, by kind
-}
-
-type pairKey struct {
-	from, to         tuple.TaskID
-	fromLife, toLife tuple.Incarnation
 }
 
 // A pairBook is what a pair has sent and may send. The limit that was said counts,
@@ -149,9 +145,9 @@ func newAdversary(r *run) *adversary {
 	a := &adversary{
 		run: r, f: &r.scene.faults, chance: rand.New(rand.NewPCG(r.scene.seed, 0x616476)),
 		tasks: map[string]tuple.TaskID{}, known: map[actor.Ref]tuple.TaskID{},
-		now: make([]actor.Ref, len(r.plan.Tasks)), again: make([]bool, len(r.plan.Tasks)),
+		now: make([]actor.Ref, len(r.plan.Tasks)), again: make([]bool, len(r.plan.Tasks)), lives: make([]uint32, len(r.plan.Tasks)),
 		fired: make([]bool, len(r.scene.faults.plan)),
-		pairs: map[pairKey]*pairBook{}, done: map[string]int{},
+		pairs: map[acquaintance]*pairBook{}, done: map[string]int{},
 	}
 	for id := range r.plan.Tasks {
 		a.tasks[r.plan.TaskName(tuple.TaskID(id))] = tuple.TaskID(id)
@@ -173,6 +169,8 @@ func (a *adversary) meet(ref actor.Ref) {
 	}
 	a.known[ref] = id
 	a.now[id] = ref
+	a.lives[id]++
+	a.run.rec.edges.born(id, tuple.NewIncarnation(1, a.lives[id]))
 	if a.again[id] {
 		a.again[id] = false
 		a.kill(id, false, "kill again")
@@ -348,7 +346,7 @@ func (a *adversary) credit(msg any) {
 	switch m := msg.(type) {
 	case *tuple.Parcel:
 		a.run.rec.checks++
-		p := a.pair(pairKey{m.From, m.To, m.FromLife, m.ToLife})
+		p := a.pair(acquaintance{m.From, m.To, m.FromLife, m.ToLife})
 		if p.sent >= p.limit {
 			a.run.rec.violate("credit", "%s sends %d tuples to %s, and has sent %d of %d", a.run.plan.TaskName(m.From), m.Len(), a.run.plan.TaskName(m.To), p.sent, p.limit)
 		}
@@ -356,9 +354,10 @@ func (a *adversary) credit(msg any) {
 			a.run.rec.violate("parcels", "%s sends a parcel of %d tuples", a.run.plan.TaskName(m.From), m.Len())
 		}
 		p.sent += uint64(m.Len())
+		a.run.rec.edges.parcel(a.run.w.Now(), m)
 		a.tracked(m)
 	case *task.Limit:
-		p := a.pair(pairKey{m.To, m.From, m.ToLife, m.FromLife})
+		p := a.pair(acquaintance{m.To, m.From, m.ToLife, m.FromLife})
 		if most := p.sent + 8192; m.Total > most {
 			a.run.rec.violate("credit", "%s is told %d, and has sent %d", a.run.plan.TaskName(m.To), m.Total, p.sent)
 		}
@@ -366,7 +365,7 @@ func (a *adversary) credit(msg any) {
 	}
 }
 
-func (a *adversary) pair(k pairKey) *pairBook {
+func (a *adversary) pair(k acquaintance) *pairBook {
 	p := a.pairs[k]
 	if p == nil {
 		p = &pairBook{limit: broker.FirstLimit}

@@ -29,20 +29,26 @@ type run struct {
 	adv   *adversary
 	done  bool
 	err   error
+	// prologue, if not nil, is called before the first event.
+	prologue func()
 }
 
 // play draws the scene of a seed and runs it once.
 func play(seed uint64, o *Options) (Report, *Violation) {
-	s := draw(seed, o)
-	r := &run{scene: s}
-	r.w = New(Config{Seed: seed, Links: s.net, Cost: s.cost, Log: o.Log, OnSend: r.onSend})
-	r.rec = newRecord(r.w, s)
-	if o.Log != nil {
-		_, _ = io.WriteString(o.Log, s.String())
-		r.w.describe = describe
-	}
+	r := newRun(draw(seed, o), o.Log)
 	r.play()
 	return r.report(), r.rec.bad
+}
+
+func newRun(s *scene, log io.Writer) *run {
+	r := &run{scene: s}
+	r.w = New(Config{Seed: s.seed, Links: s.net, Cost: s.cost, Log: log, OnSend: r.onSend})
+	r.rec = newRecord(r.w, s)
+	if log != nil {
+		_, _ = io.WriteString(log, s.String())
+		r.w.describe = describe
+	}
+	return r
 }
 
 func (r *run) play() {
@@ -51,7 +57,7 @@ func (r *run) play() {
 		r.rec.violate("topology", "%v", err)
 		return
 	}
-	r.plan, r.rec.plan = plan, plan
+	r.plan, r.rec.plan, r.rec.edges = plan, plan, newEdgeBook(plan)
 	for id := range plan.Tasks {
 		n := &plan.Components[plan.Tasks[id].Component]
 		r.rec.ms = append(r.rec.ms, metrics.NewTask(plan.TaskName(tuple.TaskID(id)), len(n.Streams), len(n.Inputs)))
@@ -60,6 +66,9 @@ func (r *run) play() {
 	set := r.scene.set
 	set.Event, set.Verdict = r.rec.event, r.rec.verdict
 	sup := r.w.Spawn("supervisor", task.NewSupervisor(plan, &set, r.rec.ms, func(err error) { r.done, r.err = true, err }))
+	if r.prologue != nil {
+		r.prologue()
+	}
 	if !r.wait(func() bool { return r.step() || r.done }) {
 		return
 	}

@@ -179,7 +179,7 @@ func (s *scene) drawSettings(r *rand.Rand) {
 		MaxPending:     one(r, 1, 2, 8, 50, 500, 500, 65536),
 		PendingBytes:   one(r, 200, 20_000, 64<<20, 64<<20),
 		TreeSize:       one(r, 1, 2, 8, 64, 256, 256),
-		MessageTimeout: one(r, time.Second, 5*time.Second, 30*time.Second),
+		MessageTimeout: one(r, time.Second, time.Second, 5*time.Second, 30*time.Second),
 		MaxReplays:     one(r, 0, 1, 2, 8, 8, -1),
 		AlwaysEncode:   chance(r, 25),
 		Logger:         slog.New(slog.DiscardHandler),
@@ -243,9 +243,9 @@ func (s *scene) subscribe(r *rand.Rand, p *part, from int) {
 
 func (s *scene) drawBolt(r *rand.Rand, p *part) {
 	p.act = act(r.IntN(5))
-	p.spend = one[time.Duration](r, 0, 0, time.Microsecond, 100*time.Microsecond, 2*time.Millisecond, 30*time.Millisecond)
+	p.spend = one[time.Duration](r, 0, 0, time.Microsecond, 100*time.Microsecond, 2*time.Millisecond, 30*time.Millisecond, 30*time.Millisecond)
 	if p.act == ticking {
-		p.every = around(r, time.Millisecond, time.Second)
+		p.every = around(r, 10*time.Millisecond, time.Second)
 	}
 	if s.mood >= failing && chance(r, 40) {
 		p.trouble = one(r, failures, failures, rejects)
