@@ -265,7 +265,7 @@ func (rec *record) committed(b *splitBook, n int) {
 // The news of it can be lost with a machine only.
 func (rec *record) opened(b *splitBook, n int) {
 	rec.checks++
-	if n < b.commits && rec.crashes == 0 && rec.w.running.silent == never {
+	if n < b.commits && rec.crashes == 0 && rec.w.running.state == running {
 		rec.violate("positions", "%v is opened at %d, and was committed at %d", b, n, b.commits)
 	}
 }

@@ -1,0 +1,313 @@
+package task
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/tuple"
+)
+
+// How a bolt task works off the parcels in its queue.
+
+// A refusal is the failure of a tuple in hand.
+type refusal struct {
+	tree  tuple.TreeID
+	index uint16
+	class acker.FailClass
+	text  string
+}
+
+// A slotAccount adds up what became of one tree's tuples in the parcel in hand.
+type slotAccount struct {
+	account
+	left uint32 // tuples that are neither acked nor failed
+}
+
+// work executes tuples until there is nothing left, no room, or the turn is over.
+func (t *boltTask) work() (more bool) {
+	began := t.now
+	done := 0
+	for {
+		if t.out.kept > 0 {
+			return false
+		}
+		if t.owed {
+			t.owed = false
+			t.callTick()
+			if t.dead || t.out.kept > 0 {
+				return false
+			}
+		}
+		if t.hand != nil && t.tracked() && t.hand.FromLife < t.peers[t.hand.From].Life {
+			t.queued -= t.hand.Len() - t.row
+			t.hand = nil // its trees have been given back
+		}
+		if t.hand == nil && !t.take() {
+			return false
+		}
+		done += t.execute()
+		if t.dead {
+			return false
+		}
+		if done >= turnTuples || t.now-began >= turnTime {
+			return t.out.kept == 0 && (t.hand != nil || t.head < len(t.queue))
+		}
+	}
+}
+
+// take gets the next parcel into hand.
+func (t *boltTask) take() bool {
+	for t.head < len(t.queue) {
+		p := t.queue[t.head]
+		t.queue[t.head] = nil
+		if t.head++; t.head == len(t.queue) {
+			t.queue, t.head = t.queue[:0], 0
+		} else if t.head >= 64 && t.head*2 >= len(t.queue) {
+			n := copy(t.queue, t.queue[t.head:])
+			clear(t.queue[n:])
+			t.queue, t.head = t.queue[:n], 0
+		}
+		if t.tracked() && p.FromLife < t.peers[p.From].Life {
+			t.queued -= p.Len()
+			t.m.Refused.Add(1)
+			continue // its trees have been given back
+		}
+		t.hand, t.row, t.since, t.slot = p, 0, 0, -1
+		t.refused = t.refused[:0]
+		t.sender = int(t.index[p.From])
+		t.accounts = t.accounts[:0]
+		for i := range p.Slots {
+			t.accounts = append(t.accounts, slotAccount{left: p.Slots[i].Count})
+		}
+		return true
+	}
+	return false
+}
+
+// execute runs the parcel in hand to its end, or until there is no room, or the
+// time to look at the clock has come. It returns how many tuples it executed.
+func (t *boltTask) execute() int {
+	p := t.hand
+	from := t.row
+	before := t.now
+	failed := int64(0)
+	end := min(p.Len(), from+t.step)
+	for t.row < end && t.out.kept == 0 && !t.dead {
+		failed += t.some(p, end)
+	}
+	n := t.row - from
+	if n == 0 {
+		return 0
+	}
+	in := &t.m.Inputs[p.Input]
+	in.Executed.Add(int64(n))
+	in.Failed.Add(failed)
+	in.Acked.Add(int64(n) - failed)
+	t.queued -= n
+	if t.dead {
+		return n
+	}
+	t.now = t.ctx.Now()
+	took := t.now - before
+	t.m.Execute.Record(took/time.Duration(n), int64(n))
+	t.window.Worked(n, took)
+	// As many tuples as take about a millisecond until the next look, and one
+	// when they are slow, so that each of those is timed by itself.
+	switch each := took / time.Duration(n); {
+	case each >= slowTuple:
+		t.step = 1
+	case took < time.Millisecond/2:
+		t.step = min(tuple.MaxParcel, t.step*2)
+	case took > time.Millisecond:
+		t.step = max(1, t.step/4)
+	}
+	t.executed(t.sender, n, p)
+	return n
+}
+
+// executed raises the sender's limit, which never waits for an ack (R8), and
+// sends an emptied parcel home.
+func (t *boltTask) executed(sender, n int, p *tuple.Parcel) {
+	if t.row == p.Len() {
+		t.hand = nil
+	}
+	if p.FromLife < t.peers[p.From].Life {
+		return // the present life has a total of its own
+	}
+	if t.hand == nil && !t.set.AlwaysEncode {
+		p.Reset()
+		t.empty[sender] = append(t.empty[sender], p)
+	}
+	t.window.Executed(sender, n)
+	if limit, tell := t.window.Raise(sender); tell || len(t.empty[sender]) >= emptyParcels {
+		t.tell(sender, limit)
+	}
+}
+
+func (t *boltTask) tell(sender int, limit uint64) {
+	peer := &t.peers[t.senders[sender]]
+	if peer.Ref == nil {
+		return // it will ask
+	}
+	t.ctx.Send(peer.Ref, &Limit{
+		From: t.id, FromLife: t.life, To: peer.Task, ToLife: peer.Life,
+		Total: limit, Each: t.window.Each(), Parcels: t.empty[sender],
+	})
+	t.empty[sender] = nil
+}
+
+// some executes tuples of p from t.row to end. It returns early, with t.row
+// behind the tuple, after a failure, and says how many failed: 0 or 1.
+func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
+	t.during = "Execute"
+	defer func() {
+		if r := recover(); r != nil {
+			failed = 1
+			t.threw(p, r)
+		}
+	}()
+	if len(p.Slots) == 0 {
+		t.anchor.acc, t.out.anchor = nil, nil
+		for t.row < end {
+			err := t.bolt.Execute(p.Tuple(t.row), t.collector)
+			t.row++
+			if err != nil {
+				return 1
+			}
+			if t.out.kept > 0 {
+				break
+			}
+		}
+		return 0
+	}
+	for t.row < end {
+		ref := p.Refs[t.row]
+		if int(ref.Slot) != t.slot {
+			t.leave(p)
+			t.enterSlot(p, int(ref.Slot))
+		}
+		t.anchor.index = ref.Index
+		err := t.bolt.Execute(p.Tuple(t.row), t.collector)
+		t.row++
+		if err != nil {
+			class := acker.Failed
+			if bolt.IsReject(err) {
+				class = acker.Rejected
+			}
+			t.refuse(class, err.Error())
+			failed = 1
+			break
+		}
+		if t.out.kept > 0 {
+			break
+		}
+	}
+	t.leave(p)
+	return failed
+}
+
+// enterSlot makes the tuples that follow anchored to another tree.
+func (t *boltTask) enterSlot(p *tuple.Parcel, slot int) {
+	t.slot = slot
+	t.anchor.tree = p.Slots[slot].Tree
+	t.anchor.acc = &t.accounts[slot].account
+	t.keys++
+	t.anchor.key = t.keys
+	t.out.anchor = &t.anchor
+}
+
+// leave books the tuples up to t.row, acked or failed: their tree's part is so
+// much less, and its entry leaves when nothing is left.
+func (t *boltTask) leave(p *tuple.Parcel) {
+	n := t.row - t.since
+	if n == 0 {
+		return
+	}
+	t.since = t.row
+	a := &t.accounts[t.slot]
+	if a.left -= uint32(n); a.left == 0 {
+		s := &p.Slots[t.slot]
+		if len(t.refused) > 0 {
+			t.tellRefused(s.Tree)
+		}
+		t.reports.entry(s.Tree, s.Edge^a.xor, a.mask)
+	}
+}
+
+func (t *boltTask) refuse(class acker.FailClass, text string) {
+	t.refused = append(t.refused, refusal{t.anchor.tree, t.anchor.index, class, "bolt " + t.node.Name + ": " + text})
+}
+
+// tellRefused reports the failures in a tree. They travel with the entry that may
+// end the tree, so that no order of reports can make an ack of them (R6).
+func (t *boltTask) tellRefused(tree tuple.TreeID) {
+	t.refused = slices.DeleteFunc(t.refused, func(f refusal) bool {
+		if f.tree == tree {
+			t.reports.fail(f.tree, f.index, f.class, f.text)
+		}
+		return f.tree == tree
+	})
+}
+
+// threw handles what Execute has panicked with: a mistake rejects the tuple, and
+// anything else fails it and ends this life.
+func (t *boltTask) threw(p *tuple.Parcel, value any) {
+	mistake := tuple.Misused(value)
+	inHand := describe(p, t.row)
+	if mistake == nil {
+		if t.anchor.acc != nil {
+			t.refuse(acker.Panicked, fmt.Sprintf("panic in Execute: %v", value))
+		}
+		for len(t.refused) > 0 { // their entries will never leave
+			t.tellRefused(t.refused[0].tree)
+		}
+		t.row++
+		t.died(value, inHand)
+		return
+	}
+	t.row++
+	if t.anchor.acc != nil {
+		t.refuse(acker.Rejected, mistake.Error())
+		t.leave(p)
+	}
+}
+
+// describe returns the values of a tuple for people, cut when they are long.
+func describe(p *tuple.Parcel, row int) string {
+	var b strings.Builder
+	b.WriteByte('{')
+	t := p.Tuple(row)
+	for i, f := range p.Schema.Fields {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		s := t.At(i).String()
+		if t.At(i).Kind() == tuple.KindString {
+			s = fmt.Sprintf("%q", s[:min(len(s), 100)])
+		}
+		fmt.Fprintf(&b, "%s: %s", f, s[:min(len(s), 104)])
+		if b.Len() > 1000 {
+			b.WriteString(", ...")
+			break
+		}
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+// unreported visits the accounts of trees in hand whose entry has not left.
+func (t *boltTask) unreported(f func(tuple.TreeID, *account)) {
+	if t.hand == nil {
+		return
+	}
+	for i := range t.accounts {
+		if a := &t.accounts[i]; a.left > 0 {
+			f(t.hand.Slots[i].Tree, &a.account)
+		}
+	}
+}
+
