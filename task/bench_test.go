@@ -40,77 +40,103 @@ func (l *loop) Send(_ actor.Ref, msg any) {
 	}
 }
 
+// startBolt starts the task of a bolt that sends to two counting tasks, in a
+// context that sends every parcel straight home.
+func startBolt(b *testing.B, g topology.Guarantee, execute func(tuple.Tuple, *bolt.Collector) error, group func(*topology.Component) topology.Subscription) (*boltTask, *loop, *topology.Plan) {
+	top := topology.New("t", func(b *topology.Builder) {
+		lines := b.Spout("lines", spout.Slice("x")).Emits("line")
+		words := b.Bolt("split", bolt.Each(execute), lines.Shuffle()).Emits("word")
+		b.Bolt("count", bolt.Each(func(tuple.Tuple, *bolt.Collector) error { return nil }), group(words)).Parallel(2)
+		b.Guarantee(g)
+	})
+	plan, err := top.Build(topology.Options{Epoch: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	set := &Settings{
+		ParcelSize: 256, Linger: time.Millisecond, MaxPending: 1 << 16, TreeSize: 256, QueuedBytes: 64 << 20,
+		MessageTimeout: time.Minute, Event: func(Event) {},
+	}
+	l := &loop{rnd: rand.New(rand.NewPCG(1, 2))}
+	peers := make([]Peer, len(plan.Tasks))
+	for i := range peers {
+		peers[i] = Peer{Task: tuple.TaskID(i), Life: tuple.NewIncarnation(1, 1), Ref: l}
+	}
+	n := plan.Node(1)
+	t := NewBolt(plan, set, peers[1], peers, metrics.NewTask("split/0", len(n.Streams), len(n.Inputs)), l, 0).(*boltTask)
+	l.b = t
+	t.Start(l)
+	return t, l, plan
+}
+
+func byWord(c *topology.Component) topology.Subscription { return c.By("word") }
+
+// BenchmarkOutbox emits one word at a time: a collector, a grouping, a parcel.
+func BenchmarkOutbox(b *testing.B) {
+	words := [8]string{"whale", "the", "of", "sea", "ship", "captain", "ahab", "white"}
+	for name, group := range map[string]func(*topology.Component) topology.Subscription{"fields": byWord, "shuffle": (*topology.Component).Shuffle} {
+		for _, g := range []topology.Guarantee{topology.AtMostOnce, topology.AtLeastOnce} {
+			b.Run("grouping="+name+"/guarantee="+g.String(), func(b *testing.B) {
+				t, _, plan := startBolt(b, g, nil, group)
+				var acc account
+				if g == topology.AtLeastOnce {
+					t.out.anchor = &anchor{tree: tuple.TreeID{Incarnation: tuple.NewIncarnation(plan.Epoch, 1), Seq: 1}, acc: &acc, key: 1}
+				}
+				b.ReportAllocs()
+				for i := range b.N {
+					t.collector.Emit(words[i%len(words)])
+				}
+			})
+		}
+	}
+}
+
 // BenchmarkBolt executes parcels of lines in a bolt that splits them into words,
 // which go to two tasks by key: everything that a bolt task does but its mailbox.
+// One operation is one word.
 func BenchmarkBolt(b *testing.B) {
+	const perLine, size = 6, 256
+	split := func(in tuple.Tuple, out *bolt.Collector) error {
+		line := in.String("line")
+		for {
+			i := strings.IndexByte(line, ' ')
+			if i < 0 {
+				out.Emit(line)
+				return nil
+			}
+			out.Emit(line[:i])
+			line = line[i+1:]
+		}
+	}
 	for _, g := range []topology.Guarantee{topology.AtMostOnce, topology.AtLeastOnce} {
 		b.Run("guarantee="+g.String(), func(b *testing.B) {
-			top := topology.New("t", func(b *topology.Builder) {
-				lines := b.Spout("lines", spout.Slice("x")).Emits("line")
-				words := b.Bolt("split", bolt.Each(func(in tuple.Tuple, out *bolt.Collector) error {
-					line := in.String("line")
-					for {
-						i := strings.IndexByte(line, ' ')
-						if i < 0 {
-							out.Emit(line)
-							return nil
-						}
-						out.Emit(line[:i])
-						line = line[i+1:]
-					}
-				}), lines.Shuffle()).Emits("word")
-				b.Bolt("count", bolt.Each(func(tuple.Tuple, *bolt.Collector) error { return nil }), words.By("word")).Parallel(2)
-				b.Guarantee(g)
-			})
-			plan, err := top.Build(topology.Options{Epoch: 1})
-			if err != nil {
-				b.Fatal(err)
-			}
-			set := &Settings{ParcelSize: 256, Linger: time.Millisecond, MaxPending: 1 << 16, TreeSize: 256, MessageTimeout: time.Minute, Event: func(Event) {}}
-			l := &loop{rnd: rand.New(rand.NewPCG(1, 2))}
-			peers := make([]Peer, len(plan.Tasks))
-			for i := range peers {
-				peers[i] = Peer{Task: tuple.TaskID(i), Life: tuple.NewIncarnation(1, 1), Ref: l}
-			}
-			n := plan.Node(1)
-			t := NewBolt(plan, set, peers[1], peers, metrics.NewTask("split/0", len(n.Streams), len(n.Inputs)), l, 0).(*boltTask)
-			l.b = t
-			t.Start(l)
-			var row tuple.Row
-			lines := make([]string, 4096)
-			for i := range lines {
-				lines[i] = strings.TrimSpace(strings.Repeat("word"+string(rune('a'+i%26))+" ", 6))
-			}
-			fill := func(seq uint64) *tuple.Parcel {
-				p := &tuple.Parcel{From: 0, FromLife: peers[0].Life, To: 1, ToLife: peers[1].Life, Schema: plan.Components[0].Streams[0]}
-				p.Begin([]tuple.Kind{tuple.KindString}, 256)
-				if g == topology.AtLeastOnce {
-					p.Slots = append(p.Slots, tuple.Slot{Tree: tuple.TreeID{Task: 0, Incarnation: peers[0].Life, Seq: seq}, Edge: 1, Count: 256})
-				}
-				for i := range 256 {
-					row.Set(plan.Components[0].Streams[0], []any{lines[(int(seq)*256+i)%len(lines)]})
+			t, l, plan := startBolt(b, g, split, byWord)
+			schema, life := plan.Components[0].Streams[0], tuple.NewIncarnation(plan.Epoch, 1)
+			var full []*tuple.Parcel
+			for seq := range uint64(16) {
+				p := &tuple.Parcel{From: 0, FromLife: life, To: 1, ToLife: life, Schema: schema}
+				p.Begin([]tuple.Kind{tuple.KindString}, size)
+				var row tuple.Row
+				for i := range size {
+					row.Set(schema, []any{strings.TrimSpace(strings.Repeat("word"+string(rune('a'+i%26))+" ", perLine))})
 					p.Append(&row)
-					if g == topology.AtLeastOnce {
-						p.AppendRefs(0, uint16(i), 1)
-					}
 				}
-				return p
-			}
-			var ps []*tuple.Parcel
-			for i := range 16 {
-				ps = append(ps, fill(uint64(i+1)))
+				if g == topology.AtLeastOnce {
+					p.Slots = append(p.Slots, tuple.Slot{Tree: tuple.TreeID{Incarnation: life, Seq: seq + 1}, Edge: 1, Count: size})
+					p.AppendRefs(0, 0, size)
+				}
+				full = append(full, p)
 			}
 			b.ReportAllocs()
 			b.ResetTimer()
-			words := 0
-			for i := 0; words < b.N; i++ {
-				t.Receive(l, ps[i%16])
-				p := *ps[i%16]
+			for words, i := 0, 0; words < b.N; words, i = words+perLine*size, i+1 {
+				p := full[i%len(full)]
+				was := *p // the task empties it
+				t.Receive(l, p)
 				for t.Turn(l) {
 				}
-				*ps[i%16] = p
+				*p = was
 				t.empty[0] = t.empty[0][:0]
-				words += 6 * 256
 			}
 		})
 	}

@@ -310,4 +310,3 @@ func (t *boltTask) unreported(f func(tuple.TreeID, *account)) {
 		}
 	}
 }
-

@@ -208,7 +208,9 @@ var cases = []struct {
 	},
 	{
 		"a parcel that takes longer than the timeout",
-		func(s *scene) { s.parts[1].spend, s.set.ParcelSize, s.set.TreeSize, s.parts[0].perCall, s.set.MaxPending = 60*ms, 64, 64, 256, 1000 },
+		func(s *scene) {
+			s.parts[1].spend, s.set.ParcelSize, s.set.TreeSize, s.parts[0].perCall, s.set.MaxPending = 60*ms, 64, 64, 256, 1000
+		},
 		func(s *stage) {
 			s.with(func(from, to string, msg any) Verdict {
 				if p, is := msg.(*tuple.Parcel); is && p.Len() > 40 {
