@@ -18,7 +18,7 @@ import (
 )
 
 // runCommand is "run", with a command for each topology below it.
-func runCommand(topologies []*topology.Topology) (*cobra.Command, error) {
+func runCommand(topologies []*topology.Topology) *cobra.Command {
 	if len(topologies) == 1 {
 		return topologyCommand(topologies[0], "run")
 	}
@@ -30,37 +30,48 @@ func runCommand(topologies []*topology.Topology) (*cobra.Command, error) {
 		return &usageError{fmt.Errorf("there is no topology %q: the program has %s", args[0], list(topologies, "and"))}
 	}
 	for _, t := range topologies {
-		c, err := topologyCommand(t, t.Name())
-		if err != nil {
-			return nil, err
-		}
-		run.AddCommand(c)
+		run.AddCommand(topologyCommand(t, t.Name()))
 	}
-	return run, nil
+	return run
 }
 
-// topologyCommand runs one topology, whose parameters are its flags.
-func topologyCommand(t *topology.Topology, use string) (*cobra.Command, error) {
-	params, err := t.Params()
-	if err != nil {
-		return nil, fmt.Errorf("topology %s: %w", t.Name(), err)
-	}
+// topologyCommand runs one topology, whose parameters are its flags. What is wrong
+// with its parameters is said when it is to be run, for the others are not to
+// suffer from it.
+func topologyCommand(t *topology.Topology, use string) *cobra.Command {
+	params, wrong := t.Params()
 	var o runOptions
 	o.params = map[string]*textValue{}
 	c := &cobra.Command{
 		Use:   use,
 		Short: "Run the topology " + t.Name() + " until its input ends",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return &usageError{fmt.Errorf("unknown argument %q", args[0])}
+			if wrong != nil || len(args) == 0 || len(args) == 1 && use == "run" && args[0] == t.Name() {
+				return nil
 			}
-			return nil
+			return &usageError{fmt.Errorf("unknown argument %q", args[0])}
 		},
-		RunE: func(c *cobra.Command, _ []string) error { return o.run(c, t) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if wrong != nil {
+				return &usageError{fmt.Errorf("topology %s: %w", t.Name(), wrong)}
+			}
+			return o.run(c, t)
+		},
+	}
+	if wrong != nil {
+		c.DisableFlagParsing = true
+		return c
 	}
 	f := c.Flags()
 	f.SortFlags = false
+	taken := pflag.NewFlagSet("", pflag.ContinueOnError)
+	new(runOptions).flags(taken)
+	taken.Bool("help", false, "")
 	for _, p := range params {
+		if taken.Lookup(p.Name) != nil {
+			wrong = fmt.Errorf("parameter %q has the name of a flag that every topology has: choose another", p.Name)
+			continue
+		}
 		v := &textValue{kind: p.Kind, def: p.Default}
 		o.params[p.Name] = v
 		flag := f.VarPF(v, p.Name, "", p.Usage)
@@ -69,7 +80,7 @@ func topologyCommand(t *topology.Topology, use string) (*cobra.Command, error) {
 		}
 	}
 	o.flags(f)
-	return c, nil
+	return c
 }
 
 // runOptions are the flags that every topology has.
@@ -83,26 +94,13 @@ type runOptions struct {
 }
 
 func (o *runOptions) flags(f *pflag.FlagSet) {
-	add := func(name string, set func()) {
-		if f.Lookup(name) == nil { // a parameter of the topology goes first
-			set()
-		}
-	}
-	add("guarantee", func() {
-		f.StringVar(&o.guarantee, "guarantee", "", "at-most-once or at-least-once (default: as the topology says)")
-	})
-	add("parallel", func() {
-		f.StringToIntVar(&o.parallel, "parallel", nil, "tasks of components: count=4,split=2")
-	})
-	add("max-pending", func() { f.IntVar(&o.config.MaxPending, "max-pending", 65536, "open messages a spout task") })
-	add("max-replays", func() { f.IntVar(&o.replays, "max-replays", 8, "replays of a message that fails; -1: for ever") })
-	add("message-timeout", func() {
-		f.DurationVar(&o.config.MessageTimeout, "message-timeout", 30*time.Second, "without a word of a message, then it is replayed")
-	})
-	add("stop-timeout", func() {
-		f.DurationVar(&o.config.StopTimeout, "stop-timeout", 30*time.Second, "for what is open when the run is interrupted")
-	})
-	add("json", func() { f.BoolVar(&o.json, "json", false, "print the statistics on stderr as JSON") })
+	f.StringVar(&o.guarantee, "guarantee", "", "at-most-once or at-least-once (default: as the topology says)")
+	f.StringToIntVar(&o.parallel, "parallel", nil, "tasks of components, as in count=4,split=2")
+	f.IntVar(&o.config.MaxPending, "max-pending", 65536, "open messages a spout task")
+	f.IntVar(&o.replays, "max-replays", 8, "replays of a message that fails; 0: none, -1: for ever")
+	f.DurationVar(&o.config.MessageTimeout, "message-timeout", 30*time.Second, "without a word of a message, then it is replayed")
+	f.DurationVar(&o.config.StopTimeout, "stop-timeout", 30*time.Second, "for what is open when the run is interrupted")
+	f.BoolVar(&o.json, "json", false, "print the statistics on stderr as JSON")
 }
 
 // A textValue is the flag of a parameter: the topology parses it.
@@ -139,10 +137,17 @@ func (o *runOptions) build() (Config, error) {
 		}
 	}
 	c.Parallel = o.parallel
-	if c.MaxReplays = o.replays; o.replays == 0 {
+	switch c.MaxReplays = o.replays; {
+	case o.replays == 0:
 		c.MaxReplays = NoReplays
-	} else if o.replays < 0 {
-		c.MaxReplays = ReplayForever
+	case o.replays < ReplayForever:
+		return c, fmt.Errorf("--max-replays is %d: use 0 for none, -1 for ever", o.replays)
+	}
+	if c.MaxPending == 0 {
+		return c, fmt.Errorf("--max-pending is %d: use at least 1", c.MaxPending)
+	}
+	if c.MessageTimeout == 0 || c.StopTimeout == 0 {
+		return c, errors.New("--message-timeout and --stop-timeout must be above 0")
 	}
 	switch o.guarantee {
 	case "":
@@ -179,7 +184,7 @@ func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 			if o.json {
 				json.NewEncoder(stderr).Encode(s)
 			} else {
-				fmt.Fprintln(stderr, s)
+				fmt.Fprintln(stderr, s.line(err == nil))
 			}
 			if err != nil {
 				return &runError{err}
@@ -226,7 +231,7 @@ func (p *progress) line(r *Running) {
 	s := r.Stats()
 	rate := float64(s.Input-p.messages) / max(s.Elapsed-p.at, time.Millisecond).Seconds()
 	p.messages, p.at = s.Input, s.Elapsed
-	text := fmt.Sprintf("%s  %s messages  %s/s  %d open  %d failed", s.Elapsed.Round(time.Second), thousands(s.Input), thousands(int64(rate)), s.Open, s.Failed)
+	text := fmt.Sprintf("%s  %s messages  %s/s  %s open  %s failed", s.Elapsed.Round(time.Second), thousands(s.Input), thousands(int64(rate)), thousands(s.Open), thousands(s.failedExecutions()))
 	p.text(text)
 }
 

@@ -107,6 +107,9 @@ func (c *Config) check() error {
 	if c.ParcelSize > tuple.MaxParcel {
 		errs = append(errs, fmt.Errorf("config: ParcelSize is %d, but must be at most %d", c.ParcelSize, tuple.MaxParcel))
 	}
+	if c.MessageTimeout > 0 && c.MessageTimeout < time.Millisecond {
+		errs = append(errs, fmt.Errorf("config: MessageTimeout is %v, but must be at least 1ms", c.MessageTimeout))
+	}
 	for _, d := range []struct {
 		name string
 		d    time.Duration

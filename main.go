@@ -95,22 +95,16 @@ func command(topologies []*topology.Topology) (*cobra.Command, error) {
 		}
 		names = append(names, t.Name())
 	}
-	run, err := runCommand(topologies)
-	if err != nil {
-		return nil, err
-	}
 	root := &cobra.Command{
 		Use:   program(),
 		Short: "Run " + list(topologies, "and") + " on Egret",
 	}
 	if len(topologies) == 1 {
-		if root, err = topologyCommand(topologies[0], program()); err != nil {
-			return nil, err
-		}
+		root = topologyCommand(topologies[0], program())
 	}
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(run, listCommand(topologies), failing(bench.Command(benchRunner)), chaosCommand())
+	root.AddCommand(runCommand(topologies), listCommand(topologies), failing(bench.Command(benchRunner)), chaosCommand())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	return root, nil
 }

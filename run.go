@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/egretstream/egret/actor"
@@ -50,6 +52,7 @@ type Running struct {
 	began   time.Time
 	config  Config
 	ended   chan struct{} // closed when nothing runs any more
+	stacks  sync.Map      // of panics, by where and why: those that were logged
 	elapsed time.Duration // these two are written before ended is closed
 	err     error
 }
@@ -94,7 +97,7 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 func (r *Running) Drain() { r.host.Send(r.sup, task.DrainBy{Deadline: r.config.StopTimeout}) }
 
 // Stop ends the run without finishing what is open.
-func (r *Running) Stop() { r.host.Send(r.sup, task.Stop{Err: ErrDrain}) }
+func (r *Running) Stop() { r.host.Send(r.sup, task.Stop{}) }
 
 // Wait waits until nothing of the run is left and says how it went.
 func (r *Running) Wait() (*Stats, error) {
@@ -133,10 +136,14 @@ func (r *Running) event(e task.Event) {
 	switch e := e.(type) {
 	case *task.Died:
 		attrs := []any{"topology", r.plan.Topology, "task", e.Task, "life", e.Life.String(), "again_in", e.Again}
-		if p, ok := errors.AsType[*task.PanicError](e.Err); ok && len(p.Stack) > 0 {
-			attrs = append(attrs, "stack", string(p.Stack))
+		if p, ok := errors.AsType[*task.PanicError](e.Err); ok && r.unseen(p) {
+			attrs = append(attrs, "stack", userStack(p.Stack))
 		}
 		log.Error("task died: "+e.Err.Error(), attrs...)
+	case *task.Failure:
+		log.Warn("execution failed: "+e.Err, "topology", r.plan.Topology, "task", e.Task, "failed", e.Failed)
+	case *task.Notice:
+		log.Warn(e.Text, "topology", r.plan.Topology)
 	case *task.DeadLetter:
 		log.Warn("message is dead: "+e.Err, "topology", r.plan.Topology, "task", e.Task, "stream", e.Stream,
 			"values", deadValues(e), "failures", e.Failures, "losses", e.Losses)
@@ -144,6 +151,35 @@ func (r *Running) event(e task.Event) {
 		log.Warn("source failed: "+e.Err.Error(), "topology", r.plan.Topology, "task", e.Task,
 			"split", e.Split, "position", e.Position, "again_in", e.Again)
 	}
+}
+
+// unseen reports whether p is the first panic of its kind: the stack of the others
+// would say the same.
+func (r *Running) unseen(p *task.PanicError) bool {
+	if len(p.Stack) == 0 {
+		return false
+	}
+	_, seen := r.stacks.LoadOrStore(fmt.Sprint(p.Component, p.During, p.Value), true)
+	return !seen
+}
+
+// userStack cuts a stack down to the user's part: from the call that panicked to
+// where Egret called.
+func userStack(stack []byte) string {
+	lines := strings.Split(strings.TrimRight(string(stack), "\n"), "\n")
+	from, to := 0, len(lines)
+	for i := 1; i+1 < len(lines); i += 2 { // a function and its line
+		switch {
+		case strings.HasPrefix(lines[i], "panic("):
+			from = i + 2
+		case from > 0 && strings.HasPrefix(lines[i], "github.com/egretstream/egret/task."):
+			to = min(to, i)
+		}
+	}
+	if from >= to {
+		return string(stack)
+	}
+	return strings.Join(lines[from:to], "\n")
 }
 
 func deadValues(e *task.DeadLetter) slog.Value {

@@ -282,7 +282,13 @@ func TestDyingOutsideExecute(t *testing.T) {
 						}), in.Shuffle()).Every(500 * time.Millisecond)
 					})
 					s, err := run(t, top, egret.Config{})
-					prepared := !strings.Contains(tt.name, "prepare") && tt.name != "factory" && tt.name != "no such output"
+					prepared := !strings.Contains(tt.name, "prepare") && tt.name != "factory"
+					if tt.name == "no such output" { // which no other life would mend
+						require.ErrorContains(t, err, "out/0: Prepare: component out declares no stream late")
+						require.Equal(t, 1, lives)
+						require.Zero(t, s.Restarts)
+						return
+					}
 					if good < 0 {
 						require.ErrorContains(t, err, tt.want)
 						require.ErrorContains(t, err, "task out/0 has died 6 times in a row")

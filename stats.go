@@ -86,16 +86,23 @@ type InputStat struct {
 }
 
 // String is one line for people.
-func (s *Stats) String() string {
+func (s *Stats) String() string { return s.line(true) }
+
+// line is String, or with done false what is said of a run that an error ended.
+func (s *Stats) line(done bool) string {
 	rate := 0.0
 	if s.Elapsed > 0 {
 		rate = float64(s.Input) / s.Elapsed.Seconds()
 	}
 	line := fmt.Sprintf("%s: %s messages in %v (%s/s)", s.Topology, thousands(s.Input), s.Elapsed.Round(time.Millisecond), thousands(int64(rate)))
 	if s.Guarantee == topology.AtMostOnce.String() {
-		return line + ", not tracked"
+		line += ", not tracked"
+		if n := s.failedExecutions(); n > 0 {
+			line += fmt.Sprintf("; %s executions failed", thousands(n))
+		}
+		return line
 	}
-	if s.Open == 0 && s.Dead == 0 {
+	if s.Open == 0 && s.Dead == 0 && done {
 		line += ", all done"
 	} else {
 		line += fmt.Sprintf(", %s dead, %s open", thousands(s.Dead), thousands(s.Open))
@@ -105,6 +112,15 @@ func (s *Stats) String() string {
 		line += fmt.Sprintf("; %s restarts", thousands(s.Restarts))
 	}
 	return line
+}
+
+func (s *Stats) failedExecutions() (n int64) {
+	for _, t := range s.Tasks {
+		for _, in := range t.Inputs {
+			n += in.Failed
+		}
+	}
+	return n
 }
 
 func readStats(plan *topology.Plan, ms []*metrics.Task, elapsed time.Duration) *Stats {

@@ -45,7 +45,7 @@ type Preparer interface {
 }
 
 // A Ticker is a Bolt that is called at the interval its component was given
-// (topology.Component.Every). What Tick emits is anchored to nothing: it is
+// (topology.Component.Every), and never without one. What Tick emits is anchored to nothing: it is
 // tracked as a message of the task's own, and replayed by it.
 type Ticker interface {
 	Tick(out *Collector) error

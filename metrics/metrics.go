@@ -70,8 +70,11 @@ func (h *Histogram) Record(d time.Duration, n int64) {
 // A Latency is a reading of histograms: some quantiles and how many values they
 // come of. Each quantile is at most 6 % above the true one.
 type Latency struct {
-	Count                   int64
-	P50, P99, P999, Longest time.Duration
+	Count   int64         `json:"count"`
+	P50     time.Duration `json:"p50_ns"`
+	P99     time.Duration `json:"p99_ns"`
+	P999    time.Duration `json:"p999_ns"`
+	Longest time.Duration `json:"longest_ns"`
 }
 
 // Read sums up histograms.

@@ -53,10 +53,12 @@ type boltTask struct {
 	window  *broker.Window
 	step    int // tuples until the clock is read
 
-	during   string
-	nextTick time.Duration
-	owed     bool      // a tick that came while there was no room
-	_        [128]byte // what lies behind is another task's
+	during    string
+	nextTick  time.Duration
+	failures  int64         // of executions
+	tellAgain time.Duration // of them
+	owed      bool          // a tick that came while there was no room
+	_         [128]byte     // what lies behind is another task's
 }
 
 type phase uint8
@@ -124,6 +126,9 @@ func (t *boltTask) begin() {
 		return
 	}
 	t.phase = working
+	if _, is := t.bolt.(bolt.Ticker); !is && t.node.Every > 0 && t.life.Restart() == 1 && task.Index == 0 {
+		t.set.Event(&Notice{Task: t.m.Name, Text: "bolt " + t.node.Name + " has an interval (Every) but no Tick"})
+	}
 	if _, is := t.bolt.(bolt.Ticker); is && t.node.Every > 0 {
 		t.nextTick = t.now + t.node.Every
 		t.after(t.node.Every, tick{})
@@ -153,9 +158,9 @@ func (t *boltTask) died(value any, inHand string) {
 		Value: value, Tuple: inHand, Stack: debug.Stack(),
 	}
 	if m := tuple.Misused(value); m != nil {
-		err.Value, err.Stack = m, nil
+		err.Value, err.Stack, err.Misuse = m, nil, true
 	}
-	t.fail(err, false, t.during != "Execute")
+	t.fail(err, err.Misuse, t.during != "Execute")
 }
 
 func (t *boltTask) Receive(ctx actor.Context, msg any) {
@@ -197,7 +202,9 @@ func (t *boltTask) parcel(p *tuple.Parcel) {
 	if p.FromLife > t.peers[p.From].Life {
 		t.learn(Peer{Task: p.From, Life: p.FromLife})
 	}
-	if p.ToLife != t.life || t.tracked() && p.FromLife < t.peers[p.From].Life {
+	// Of an untracked topology what a dead life has still sent counts, but not behind
+	// Finish: the run may be over before it is executed.
+	if p.ToLife != t.life || (t.tracked() || t.phase == finished) && p.FromLife < t.peers[p.From].Life {
 		t.m.Refused.Add(1)
 		return
 	}

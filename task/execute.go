@@ -176,6 +176,7 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 			err := t.bolt.Execute(p.Tuple(t.row), t.collector)
 			t.row++
 			if err != nil {
+				t.tellFailure(err.Error())
 				return 1
 			}
 			if t.out.kept > 0 {
@@ -238,7 +239,18 @@ func (t *boltTask) leave(p *tuple.Parcel) {
 	}
 }
 
+// tellFailure makes failures known before messages are dead of them, not too often.
+func (t *boltTask) tellFailure(text string) {
+	if t.failures++; t.failures == 1 || t.now >= t.tellAgain {
+		t.tellAgain = t.now + failureEvery
+		t.set.Event(&Failure{Task: t.m.Name, Err: "bolt " + t.node.Name + ": " + text, Failed: t.failures})
+	}
+}
+
 func (t *boltTask) refuse(class acker.FailClass, text string) {
+	if class != acker.Panicked { // which is told as a death
+		t.tellFailure(text)
+	}
 	t.refused = append(t.refused, refusal{t.anchor.tree, t.anchor.index, class, "bolt " + t.node.Name + ": " + text})
 }
 
@@ -273,6 +285,8 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 	if t.anchor.acc != nil {
 		t.refuse(acker.Rejected, mistake.Error())
 		t.leave(p)
+	} else {
+		t.tellFailure(mistake.Error())
 	}
 }
 

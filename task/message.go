@@ -72,8 +72,8 @@ type (
 		split    string
 		position string
 	}
-	// Stop asks the supervisor to end the run at once.
-	Stop struct{ Err error }
+	// Stop asks the supervisor to end the run as it is.
+	Stop struct{}
 )
 
 // Timers, to oneself.

@@ -50,8 +50,9 @@ const (
 	turnTime     = 5 * time.Millisecond   // the same as a time
 	slowTuple    = 100 * time.Microsecond // from here on a tuple is timed by itself
 	askAfter     = 100 * time.Millisecond // without room, then the sender asks
-	emptyParcels = 32                     // small ones go home before the limit has risen by much
-	reportSize   = 64                     // entries a report
+	failureEvery = 10 * time.Second
+	emptyParcels = 32 // small ones go home before the limit has risen by much
+	reportSize   = 64 // entries a report
 	backoffFirst = 50 * time.Millisecond
 	backoffMost  = 10 * time.Second
 	commitEvery  = 100 * time.Millisecond // at most so often for a split
@@ -59,7 +60,7 @@ const (
 	openSplits   = 16                     // that a task reads at the same time
 	sameErrors   = 5                      // the same error at the same position, then the run ends
 	maxStrikes   = 5                      // deaths in a row outside Execute, then the run ends
-	keptTries    = 4                      // of an open message, by which a late fail finds it
+	keptTries    = 32                     // of an open message, by which a late fail finds it; in a backlog many are on their way
 )
 
 // backoff returns the pause before the n-th replay of a message or restart of a
@@ -84,6 +85,20 @@ type Died struct {
 	Again time.Duration // the pause before its successor begins
 }
 
+// Failure says that executions of a bolt fail. It comes for the first one of a
+// life, and then at most once in failureEvery.
+type Failure struct {
+	Task   string
+	Err    string // of the last one
+	Failed int64  // in this life, so far
+}
+
+// Notice is a mistake that the run goes on with.
+type Notice struct {
+	Task string
+	Text string
+}
+
 // A DeadLetter is a message that Egret has given up.
 type DeadLetter struct {
 	Task     string // whose message it is
@@ -106,6 +121,8 @@ type SourceError struct {
 }
 
 func (*Died) event()        {}
+func (*Failure) event()     {}
+func (*Notice) event()      {}
 func (*DeadLetter) event()  {}
 func (*SourceError) event() {}
 
@@ -114,12 +131,16 @@ type PanicError struct {
 	Component string
 	Task      int
 	During    string // "Execute", "Prepare", "Tick", ...
+	Misuse    bool   // of tuples or streams: another try would not help
 	Value     any    // what was given to panic
 	Tuple     string // the tuple in hand, for people
 	Stack     []byte
 }
 
 func (p *PanicError) Error() string {
+	if p.Misuse {
+		return fmt.Sprintf("%s/%d: %s: %v", p.Component, p.Task, p.During, p.Value)
+	}
 	s := fmt.Sprintf("%s/%d: panic in %s: %v", p.Component, p.Task, p.During, p.Value)
 	if p.Tuple != "" {
 		s += "; tuple " + p.Tuple

@@ -21,7 +21,7 @@ func (t *spoutTask) calling(during string, f func() error) (err error) {
 		if r := recover(); r != nil {
 			p := &PanicError{Component: t.node.Name, Task: t.plan.Tasks[t.id].Index, During: during, Value: r, Stack: debug.Stack()}
 			if m := tuple.Misused(r); m != nil {
-				p.Value = m
+				p.Value, p.Stack, p.Misuse = m, nil, true
 			}
 			err = p
 		}

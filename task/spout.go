@@ -194,8 +194,8 @@ func (t *spoutTask) hurt(err error, split, position string) bool {
 	case spout.IsFatal(err):
 		t.fail(t.wrap(err, split), true, true)
 	default:
-		if _, is := errors.AsType[*PanicError](err); is {
-			t.fail(err, false, true)
+		if p, is := errors.AsType[*PanicError](err); is {
+			t.fail(err, p.Misuse, true)
 		} else {
 			t.fail(t.wrap(err, split), split == "", true)
 		}
@@ -275,6 +275,9 @@ func (t *spoutTask) broken(r *reading, err error) {
 // read takes what a call of Next has appended.
 func (t *spoutTask) read(r *reading, b *spout.Batch, position string, err error) {
 	b.Position = position
+	if _, is := errors.AsType[*PanicError](err); is {
+		b.Reset() // nobody knows the position behind it; the next life reads it again
+	}
 	if b.Len() > 0 && !t.drained {
 		b.Split = r.index
 		r.ready = b

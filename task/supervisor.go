@@ -12,7 +12,7 @@ import (
 )
 
 // ErrDrain reports that a run did not come to rest before its deadline.
-var ErrDrain = errors.New("not drained in time")
+var ErrDrain = errors.New("not drained")
 
 // DrainBy asks the supervisor to end the run in good order: spouts read no more,
 // and what is open is finished. After the deadline the run is ended as it is.
@@ -141,7 +141,7 @@ func (s *Supervisor) Receive(ctx actor.Context, msg any) {
 			s.stop(fmt.Errorf("%w: %d messages were open after %v", ErrDrain, s.open(), msg.after))
 		}
 	case Stop:
-		s.stop(msg.Err)
+		s.stop(fmt.Errorf("%w: stopped with %d messages open", ErrDrain, s.open()))
 	default:
 		panic(fmt.Sprintf("supervisor got a %T", msg))
 	}

@@ -11,9 +11,10 @@ import (
 
 // A Param is a parameter that a definition declares.
 type Param struct {
-	Name, Usage string
-	Default     string // as text; several strings with commas between them
-	Kind        ParamKind
+	Name    string    `json:"name"`
+	Usage   string    `json:"usage"`
+	Default string    `json:"default"` // as text; several strings with commas between them
+	Kind    ParamKind `json:"kind"`
 }
 
 // A ParamKind says which texts a parameter takes.

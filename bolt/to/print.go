@@ -40,14 +40,23 @@ func Print(w io.Writer) bolt.Factory {
 }
 
 // Stdout is Print for the standard output. On a terminal each line is written at
-// once.
+// once, over what a line of progress has left there.
 func Stdout() bolt.Factory {
 	s := &shared{w: os.Stdout}
 	limit := bufferSize
 	if term.IsTerminal(int(os.Stdout.Fd())) {
-		limit = 1
+		s.w, limit = overProgress{os.Stdout}, 1
 	}
 	return func() bolt.Bolt { return &printer{to: s, limit: limit} }
+}
+
+// overProgress clears the line that the cursor is in before it writes.
+type overProgress struct{ w io.Writer }
+
+func (o overProgress) Write(b []byte) (int, error) {
+	const clear = "\r\x1b[K"
+	n, err := o.w.Write(append([]byte(clear), b...))
+	return max(0, n-len(clear)), err
 }
 
 // shared is the writer of all tasks of a component.

@@ -101,19 +101,12 @@ var cases = []struct {
 		// death of the old one (R3: it learns from the view, and the spout with it).
 		"a report that knows of a death first",
 		func(s *scene) { s.parts[2].inputs = append(s.parts[2].inputs, edge{0, 0, topology.Shuffle}) },
-		func(s *stage) {
-			s.killAt(30*ms, b2a)
-			s.with(func(from, to string, msg any) Verdict {
-				if r, is := msg.(*acker.Report); is && to == s0 && len(r.View) > 0 && !s.acted {
-					s.acts++
-				}
-				if to == s0 && s.news(msg, b2a) {
-					return Verdict{Loose: true, Delay: 200 * ms}
-				}
-				s.acted = s.acted || to == s0 && s.news(msg, b2a)
-				return Verdict{}
-			})
-		}, "",
+		ledgerHearsLast, "",
+	},
+	{
+		// The same when nothing of the spout's own went to the dead: no tree of the
+		// living may be given back.
+		"a ledger that hears last", nothing, ledgerHearsLast, "",
 	},
 	{
 		// b1a has a parcel half done, with edges to b2a in it, when b2a dies (R4).
@@ -201,6 +194,58 @@ var cases = []struct {
 		}, "",
 	},
 	{
+		// A limit of a dead life comes late, and is not one of the present life (R8).
+		"limits of a dead life",
+		func(s *scene) { s.parts[1].spend, s.parts[2].spend, s.set.MaxPending = 0, 20*ms, 1000 },
+		func(s *stage) {
+			s.killAt(900*ms, b2a)
+			s.with(func(from, to string, msg any) Verdict {
+				if m, is := msg.(*task.Limit); is && from == b2a && m.FromLife.Restart() == 1 {
+					s.acts++
+					m.Parcels = nil
+					return Verdict{Copies: 1, Loose: true, Delay: 200 * ms}
+				}
+				return Verdict{}
+			})
+		}, "",
+	},
+	{
+		// A reader panics behind messages that it has appended: they are read again, and
+		// nothing else is.
+		"a reader that panics",
+		func(s *scene) {
+			s.guarantee = topology.AtMostOnce
+			s.parts[0].prompt, s.parts[0].perCall, s.parts[0].errs, s.parts[0].wait = true, 16, 100, 400*ms
+			s.parts[0].splits = []int{300, 300, 300}
+		},
+		func(s *stage) {
+			s.with(func(from, to string, msg any) Verdict {
+				if _, is := msg.(actor.Terminated); is && from == s0 && s.rec.panics > 0 {
+					s.acts++
+				}
+				return Verdict{}
+			})
+		}, "",
+	},
+	{
+		// Nothing tracks the tuples that wait when the input ends, but the end waits
+		// behind them.
+		"the end behind kept parcels",
+		func(s *scene) {
+			s.mood, s.guarantee, s.set.ParcelSize = peaceful, topology.AtMostOnce, 48
+			s.parts[0].perCall, s.parts[1].spend, s.parts[2].spend = 256, 0, 20*ms
+		},
+		func(s *stage) {
+			s.with(func(from, to string, msg any) Verdict {
+				if _, is := msg.(*task.Limit); is && from == b2a && s.adv.chance.IntN(20) > 0 {
+					s.acts++
+					return Verdict{Drop: true}
+				}
+				return Verdict{}
+			})
+		}, "",
+	},
+	{
 		// What waits in queues for longer than the message timeout has not timed out (R9).
 		"queues longer than the timeout",
 		func(s *scene) { s.parts[1].spend, s.parts[2].spend, s.set.MaxPending = 60*ms, 60*ms, 1000 },
@@ -242,6 +287,23 @@ var cases = []struct {
 }
 
 func nothing(*scene) {}
+
+// ledgerHearsLast has the spout hear of a death in the view of a report.
+func ledgerHearsLast(s *stage) {
+	s.killAt(30*ms, b2a)
+	s.with(func(from, to string, msg any) Verdict {
+		if r, is := msg.(*acker.Report); is && to == s0 && len(r.View) > 0 {
+			s.acts++
+		}
+		if to == s0 && s.news(msg, b2a) {
+			return Verdict{Loose: true, Delay: 200 * ms}
+		}
+		if from == b2a && to == s0 { // which would tell it as well
+			return Verdict{Delay: 30 * ms}
+		}
+		return Verdict{}
+	})
+}
 
 func isReport(m any) bool {
 	r, is := m.(*acker.Report)

@@ -253,9 +253,11 @@ func (rec *record) passed(b *splitBook, n int, how string) {
 }
 
 // committed checks what Commit is told. Only a dead incarnation's Commit may come
-// late.
+// late, and only the loss of a machine can lose what was committed.
 func (rec *record) committed(b *splitBook, n int) {
-	if n <= b.commits && rec.kills+rec.panics == 0 {
+	again := rec.kills+rec.panics == 0 && n == b.commits
+	back := rec.crashes == 0 && rec.w.running.state == running && n < b.commits
+	if again || back {
 		rec.violate("positions", "%v is committed at %d after %d", b, n, b.commits)
 	}
 	b.commits = max(n, b.commits)

@@ -15,6 +15,14 @@
 // between events and where the code says so with [World.Spend], so an hour of
 // made-up time costs what its events cost.
 //
+// [Seed] puts the engine into a World: a topology, speeds, a network and faults
+// are drawn from a seed, and what the simulated sources and bolts have seen is
+// compared with what Egret says of each message.
+//
+//	seed -> scene -> spouts, bolts, supervisor (the code that ships) -> verdicts
+//	          |                 | execute, emit, commit                   |
+//	          +-> adversary     +--> record <--------- checks ------------+
+//
 // A World is not safe for concurrent use. It starts no goroutine and reads no
 // clock; what runs in it must do neither.
 package sim

@@ -12,9 +12,9 @@ import (
 // Options are how [Seed] and [Seeds] run. The zero value will do.
 type Options struct {
 	// Tuples is about how many tuples a run executes when nothing goes wrong.
-	// Default 1,000.
+	// Default 1,000. With another number a seed draws another scene.
 	Tuples int
-	// Peaceful draws no faults.
+	// Peaceful draws no faults. The scenes are others than without it.
 	Peaceful bool
 	// Log, if given, gets what a seed has drawn and a line for each event of its first
 	// run.

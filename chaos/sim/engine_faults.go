@@ -74,7 +74,7 @@ func (s *scene) drawFaults(r *rand.Rand) {
 		}
 		return 0
 	}
-	f.limits, f.asks, f.copies = some(30, 300), some(20, 500), some(30, 300)
+	f.limits, f.asks, f.copies = some(40, 400), some(50, 500), some(30, 300)
 	f.loose, f.late = some(40, 300), some(40, 600)
 	f.timeout = chance(r, 10)
 	if f.timeout {
