@@ -136,7 +136,7 @@ func NewCollector(ctx context.Context, schemas []*tuple.Schema, sink Sink) *Coll
 func (c *Collector) Emit(values ...any) {
 	o := c.output
 	c.output = 0
-	if o >= len(c.schemas) {
+	if uint(o) >= uint(len(c.schemas)) {
 		tuple.Misuse("the component declares no stream: add .Emits(...)")
 	}
 	c.row.Set(c.schemas[o], values)

@@ -107,9 +107,19 @@ func (b *Batch) Run(i int) (s *Segment, cells []tuple.Cell, end int) {
 	return s, b.cells[s.cell+(i-s.first)*len(s.Kinds) : last], end
 }
 
+// holdsAny reports whether b has values whose size is not known.
+func (b *Batch) holdsAny() bool {
+	for i := range b.segments {
+		if slices.Contains(b.segments[i].Kinds, tuple.KindAny) {
+			return true
+		}
+	}
+	return false
+}
+
 // Reset empties b for its next use.
 func (b *Batch) Reset() {
-	if b.text > maxBatchText/2 {
+	if b.text > maxBatchText/2 || b.holdsAny() {
 		clear(b.cells)
 	}
 	b.cells, b.segments = b.cells[:0], b.segments[:0]

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -63,7 +64,7 @@ func startBolt(b *testing.B, g topology.Guarantee, execute func(tuple.Tuple, *bo
 		peers[i] = Peer{Task: tuple.TaskID(i), Life: tuple.NewIncarnation(1, 1), Ref: l}
 	}
 	n := plan.Node(1)
-	t := NewBolt(plan, set, peers[1], peers, metrics.NewTask("split/0", len(n.Streams), len(n.Inputs)), l, 0).(*boltTask)
+	t := NewBolt(context.Background(), plan, set, peers[1], peers, metrics.NewTask("split/0", len(n.Streams), len(n.Inputs)), l, 0).(*boltTask)
 	l.b = t
 	t.Start(l)
 	return t, l, plan

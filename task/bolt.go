@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -25,11 +26,12 @@ import (
 //     is empty, once
 type boltTask struct {
 	core
+	alive     context.Context // ends with this life, at the latest
+	cancel    context.CancelFunc
 	pause     time.Duration // before this life begins
 	phase     phase
 	bolt      bolt.Bolt
 	collector *bolt.Collector
-	cancel    context.CancelFunc
 
 	queue  []*tuple.Parcel // received and not begun, from head on
 	head   int
@@ -69,9 +71,10 @@ const (
 	finished              // Finish has returned; waiting for its messages
 )
 
-// NewBolt returns the behaviour of one life of a bolt's task.
-func NewBolt(plan *topology.Plan, set *Settings, p Peer, peers []Peer, m *metrics.Task, sup actor.Ref, pause time.Duration) actor.Behavior {
-	t := &boltTask{pause: pause}
+// NewBolt returns the behaviour of one life of a bolt's task. alive ends with it:
+// whoever ends it cancels that first, so that user code that waits comes back.
+func NewBolt(alive context.Context, plan *topology.Plan, set *Settings, p Peer, peers []Peer, m *metrics.Task, sup actor.Ref, pause time.Duration) actor.Behavior {
+	t := &boltTask{alive: alive, pause: pause}
 	t.setup(plan, set, p, peers, m, sup)
 	return t
 }
@@ -102,12 +105,15 @@ func (t *boltTask) Start(ctx actor.Context) {
 
 // begin makes the bolt and prepares it.
 func (t *boltTask) begin() {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.alive)
 	t.cancel = cancel
 	task := t.plan.Tasks[t.id]
 	var err error
 	ok := t.guard("Prepare", func() {
-		t.bolt = t.node.Bolt()
+		if t.bolt = t.node.Bolt(); t.bolt == nil {
+			err = errors.New("the factory has returned no bolt")
+			return
+		}
 		t.collector = bolt.NewCollector(ctx, t.node.Streams, &t.out)
 		if p, is := t.bolt.(bolt.Preparer); is {
 			err = p.Prepare(ctx, &bolt.Task{
@@ -279,8 +285,8 @@ func (t *boltTask) tick() {
 	if t.phase != working {
 		return
 	}
-	for t.nextTick <= t.now {
-		t.nextTick += t.node.Every
+	if late := t.now - t.nextTick; late >= 0 {
+		t.nextTick += (late/t.node.Every + 1) * t.node.Every // those that were missed are not made up for
 	}
 	t.after(t.nextTick-t.now, tick{})
 	if t.out.kept > 0 {
@@ -355,8 +361,19 @@ func (t *boltTask) Stopped(ctx actor.Context) {
 		t.cancel()
 	}
 	if c, is := t.bolt.(bolt.Closer); is {
-		t.dead = true // a panic in Close is nobody's failure any more
-		defer func() { recover() }()
-		c.Close()
+		t.dead = true // what Close does is nobody's failure any more, but is told
+		t.during = "Close"
+		defer func() {
+			if r := recover(); r != nil {
+				t.tellClose(fmt.Sprintf("panic: %v", r))
+			}
+		}()
+		if err := c.Close(); err != nil {
+			t.tellClose(err.Error())
+		}
 	}
+}
+
+func (t *boltTask) tellClose(text string) {
+	t.set.Event(&Notice{Task: t.m.Name, Text: t.m.Name + ": Close: " + text})
 }

@@ -135,6 +135,9 @@ func (t *boltTask) executed(sender, n int, p *tuple.Parcel) {
 	if t.row == p.Len() {
 		t.hand = nil
 	}
+	if t.hand == nil {
+		p.Expire()
+	}
 	if p.FromLife < t.peers[p.From].Life {
 		return // the present life has a total of its own
 	}
@@ -173,12 +176,12 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 	if len(p.Slots) == 0 {
 		t.anchor.acc, t.out.anchor = nil, nil
 		for t.row < end {
-			err := t.bolt.Execute(p.Tuple(t.row), t.collector)
-			t.row++
-			if err != nil {
-				t.tellFailure(err.Error())
+			if err := t.bolt.Execute(p.Tuple(t.row), t.collector); err != nil {
+				t.tellFailure(err.Error()) // which may panic, so the tuple is still in hand
+				t.row++
 				return 1
 			}
+			t.row++
 			if t.out.kept > 0 {
 				break
 			}
@@ -192,17 +195,17 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 			t.enterSlot(p, int(ref.Slot))
 		}
 		t.anchor.index = ref.Index
-		err := t.bolt.Execute(p.Tuple(t.row), t.collector)
-		t.row++
-		if err != nil {
+		if err := t.bolt.Execute(p.Tuple(t.row), t.collector); err != nil {
 			class := acker.Failed
 			if bolt.IsReject(err) {
 				class = acker.Rejected
 			}
-			t.refuse(class, err.Error())
+			t.refuse(class, err.Error()) // which may panic, so the tuple is still in hand
+			t.row++
 			failed = 1
 			break
 		}
+		t.row++
 		if t.out.kept > 0 {
 			break
 		}
@@ -248,6 +251,7 @@ func (t *boltTask) tellFailure(text string) {
 }
 
 func (t *boltTask) refuse(class acker.FailClass, text string) {
+	text = cut(text, failureText)
 	if class != acker.Panicked { // which is told as a death
 		t.tellFailure(text)
 	}
@@ -288,6 +292,14 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 	} else {
 		t.tellFailure(mistake.Error())
 	}
+}
+
+// cut returns at most n bytes of a text, or a few more that say that it was cut.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "..."
 }
 
 // describe returns the values of a tuple for people, cut when they are long.

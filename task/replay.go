@@ -37,9 +37,13 @@ const (
 	byTimeout
 )
 
-const historySize = 16
+// Entries of a message's history that are kept.
+const historySize = 4
 
 func (a *attempt) note(s string) {
+	if n := len(a.history); n > 0 && a.history[n-1] == s {
+		s = a.history[n-1] // mostly it is the same each time, and is kept once
+	}
 	if len(a.history) == historySize {
 		copy(a.history, a.history[1:])
 		a.history = a.history[:historySize-1]

@@ -50,6 +50,7 @@ const (
 	turnTime     = 5 * time.Millisecond   // the same as a time
 	slowTuple    = 100 * time.Microsecond // from here on a tuple is timed by itself
 	askAfter     = 100 * time.Millisecond // without room, then the sender asks
+	failureText  = 300                    // bytes of an error that are kept of each failure
 	failureEvery = 10 * time.Second
 	emptyParcels = 32 // small ones go home before the limit has risen by much
 	reportSize   = 64 // entries a report
@@ -59,6 +60,7 @@ const (
 	emptyPause   = time.Millisecond       // after a Next that appended nothing
 	openSplits   = 16                     // that a task reads at the same time
 	sameErrors   = 5                      // the same error at the same position, then the run ends
+	maxDeaths    = 20                     // the same, and in Execute, without a tuple executed between them
 	maxStrikes   = 5                      // deaths in a row outside Execute, then the run ends
 	keptTries    = 32                     // of an open message, by which a late fail finds it; in a backlog many are on their way
 )

@@ -123,6 +123,9 @@ func (t *spoutTask) shut(r *reading) {
 		t.ctx.Block(func() any { return closeDone{r, last, t.close(reader)} })
 	}
 	r.reader = nil
+	if r.eof {
+		r.out = nil // its row points into what was read last
+	}
 }
 
 func (t *spoutTask) close(r spout.Reader) error {

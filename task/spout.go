@@ -42,6 +42,7 @@ type spoutTask struct {
 	cur  *spout.Batch // being emitted, from next on
 	next int
 
+	doomed  error     // ends the run when what was read is finished
 	commits bool      // a timer for them is set
 	_       [128]byte // what lies behind is another task's
 }
@@ -192,7 +193,7 @@ func (t *spoutTask) hurt(err error, split, position string) bool {
 	case err == nil:
 		return false
 	case spout.IsFatal(err):
-		t.fail(t.wrap(err, split), true, true)
+		t.doom(t.wrap(err, split))
 	default:
 		if p, is := errors.AsType[*PanicError](err); is {
 			t.fail(err, p.Misuse, true)
@@ -201,6 +202,15 @@ func (t *spoutTask) hurt(err error, split, position string) bool {
 		}
 	}
 	return true
+}
+
+// doom ends the run with an error, but first what was read before it is finished.
+func (t *spoutTask) doom(err error) {
+	if t.doomed != nil {
+		return
+	}
+	t.doomed = err
+	t.stopReading()
 }
 
 func (t *spoutTask) wrap(err error, split string) error {
@@ -227,6 +237,9 @@ func (t *spoutTask) open() {
 func (t *spoutTask) isOpen(m splitOpened) {
 	r := m.r
 	r.call = nil
+	if m.err == nil && m.reader == nil {
+		m.err = errors.New("Open has returned neither a reader nor an error")
+	}
 	if m.err != nil {
 		t.broken(r, m.err)
 		return
@@ -250,6 +263,10 @@ func (t *spoutTask) broken(r *reading, err error) {
 	}
 	if _, is := errors.AsType[*PanicError](err); is || spout.IsFatal(err) {
 		t.hurt(err, string(r.split), r.position)
+		if t.doomed != nil {
+			r.eof = true
+			t.shut(r)
+		}
 		return
 	}
 	position := r.position
@@ -262,7 +279,9 @@ func (t *spoutTask) broken(r *reading, err error) {
 		r.lastErr, r.lastPos, r.same = err.Error(), position, 1
 	}
 	if r.same >= sameErrors {
-		t.fail(fmt.Errorf("%w (%d times at position %q)", t.wrap(err, string(r.split)), r.same, position), true, true)
+		t.doom(fmt.Errorf("%w (%d times at position %q)", t.wrap(err, string(r.split)), r.same, position))
+		r.eof = true
+		t.shut(r)
 		return
 	}
 	t.shut(r)
@@ -439,8 +458,6 @@ func (t *spoutTask) drain() {
 	if t.drained {
 		return
 	}
-	t.drained = true
-	t.cancel() // a Next that waits comes back
 	for _, r := range t.splits {
 		if b := r.ready; b != nil {
 			r.ready = nil
@@ -450,6 +467,14 @@ func (t *spoutTask) drain() {
 			}
 			t.batches.put(b)
 		}
+	}
+	t.stopReading()
+}
+
+func (t *spoutTask) stopReading() {
+	t.drained = true
+	t.cancel() // a Next that waits comes back
+	for _, r := range t.splits {
 		if r.call == nil && !r.eof {
 			r.eof = true
 			t.shut(r)
@@ -481,6 +506,10 @@ func (t *spoutTask) rest() {
 		if r.telling {
 			return
 		}
+	}
+	if t.doomed != nil {
+		t.fail(t.doomed, true, true)
+		return
 	}
 	t.end()
 }

@@ -1,8 +1,10 @@
 package task
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/egretstream/egret/actor"
@@ -44,10 +46,12 @@ type Supervisor struct {
 type child struct {
 	ref     actor.Ref
 	life    tuple.Incarnation
-	born    time.Duration // when this life was to begin
-	pause   time.Duration // before it
-	deaths  int           // in a row
-	strikes int           // of those, outside Execute
+	born    time.Duration      // when this life was to begin
+	pause   time.Duration      // before it
+	deaths  int                // in a row
+	strikes int                // of those, outside Execute
+	cancel  context.CancelFunc // of what user code may wait for
+	tuples  int64              // executed or read by the lives before this one
 	why     *failed
 	ended   bool
 	gone    bool // its actor has ended and there will be no other
@@ -96,7 +100,9 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 		}
 		b = NewSpout(s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause, committed)
 	} else {
-		b = NewBolt(s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause)
+		var alive context.Context
+		alive, c.cancel = context.WithCancel(context.Background())
+		b = NewBolt(alive, s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause)
 	}
 	c.born = s.ctx.Now() + c.pause
 	c.ref = s.ctx.Spawn(s.ms[id].Name, b)
@@ -193,21 +199,37 @@ func (s *Supervisor) terminated(msg actor.Terminated) {
 	}
 }
 
+// end lets user code know that the life it works for is over.
+func (c *child) end() {
+	if c.cancel != nil {
+		c.cancel()
+	}
+}
+
 // again starts the next life of a task.
 func (s *Supervisor) again(id tuple.TaskID, err error, own bool) {
 	c, m := &s.children[id], s.ms[id]
+	c.end()
 	now := s.ctx.Now()
+	n := progress(m)
+	if n > c.tuples {
+		c.deaths = min(c.deaths, 1) // it gets on: a short pause
+	}
 	if now-c.born >= max(time.Second, 2*c.pause) {
 		c.deaths, c.strikes = 0, 0
 	}
+	c.tuples = n
 	c.deaths++
 	if own {
 		c.strikes++
 	}
-	if c.strikes > maxStrikes {
+	if times := c.deaths; c.strikes > maxStrikes || times > s.mostDeaths() {
+		if c.strikes > maxStrikes {
+			times = c.strikes
+		}
 		s.set.Event(&Died{Task: m.Name, Life: c.life, Err: err})
 		c.gone = true
-		s.stop(fmt.Errorf("task %s has died %d times in a row, the last time of: %w", m.Name, c.strikes, err))
+		s.stop(fmt.Errorf("task %s has died %d times in a row, the last time of: %w", m.Name, times, err))
 		return
 	}
 	c.pause = 0 // the first time at once
@@ -230,6 +252,24 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool) {
 		}
 	}
 	s.ctx.Send(c.ref, &Peers{Peers: s.peers()})
+}
+
+// progress is how far a task has come in all its lives: a task that gets on does
+// not keep dying, however often it dies.
+func progress(m *metrics.Task) (n int64) {
+	for i := range m.Inputs {
+		n += m.Inputs[i].Acked.Load()
+	}
+	return n + m.Acked.Load()
+}
+
+// mostDeaths is how often a task may die in a row. A message that kills does so
+// once for each of its replays, and is no reason to end the run.
+func (s *Supervisor) mostDeaths() int {
+	if s.set.MaxReplays < 0 {
+		return math.MaxInt
+	}
+	return maxDeaths + s.set.MaxReplays
 }
 
 // stop ends the run: components are stopped in topological order.
@@ -257,6 +297,7 @@ func (s *Supervisor) stopNext() {
 				s.left--
 				continue
 			}
+			s.children[id].end()
 			s.ctx.Stop(s.children[id].ref)
 		}
 	}

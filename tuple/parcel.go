@@ -80,6 +80,9 @@ func (p *Parcel) Text() int { return p.text }
 // Tuple returns the i-th tuple of p, good until p is reset.
 func (p *Parcel) Tuple(i int) Tuple { return Tuple{p: p, row: int32(i), gen: p.gen} }
 
+// Expire ends the life of every Tuple on p, whose use is then found out.
+func (p *Parcel) Expire() { p.gen++ }
+
 // Reset empties p for its next use and ends the life of every Tuple on it. A
 // parcel that points at much text lets go of it now; so does one with values of
 // kind any, whose size nobody knows.

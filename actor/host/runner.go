@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	protoactor "github.com/asynkron/protoactor-go/actor"
@@ -103,16 +104,20 @@ func (r *runner) stopped() {
 }
 
 // callStopped keeps a panic from protoactor, which would leave the actor stopping
-// for ever.
+// for ever; and a runtime.Goexit too, which only a goroutine of its own can.
 func (r *runner) callStopped() {
-	returned := false
-	defer func() {
-		if !returned {
-			r.err = panicError(recover())
-		}
-	}()
-	r.behavior.Stopped(behaviorContext{r})
-	returned = true
+	var run sync.WaitGroup
+	run.Go(func() {
+		returned := false
+		defer func() {
+			if !returned {
+				r.err = panicError(recover())
+			}
+		}()
+		r.behavior.Stopped(behaviorContext{r})
+		returned = true
+	})
+	run.Wait()
 }
 
 // behaviorContext is an actor.Context. It is a type of its own, as big as a

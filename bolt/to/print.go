@@ -61,8 +61,27 @@ func (o overProgress) Write(b []byte) (int, error) {
 
 // shared is the writer of all tasks of a component.
 type shared struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu   sync.Mutex
+	w    io.Writer
+	left []byte // of printers that have ended
+}
+
+// leave keeps bytes that a printer that has ended could not write.
+func (s *shared) leave(b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left = append(s.left, b...)
+}
+
+// take puts what was left before b.
+func (s *shared) take(b []byte) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.left) == 0 {
+		return b
+	}
+	b, s.left = append(s.left, b...), nil
+	return b
 }
 
 func (s *shared) write(b []byte) (int, error) {
@@ -103,10 +122,19 @@ func (p *printer) Execute(in tuple.Tuple, _ *bolt.Collector) error {
 
 func (p *printer) Tick(*bolt.Collector) error   { return p.flush() }
 func (p *printer) Finish(*bolt.Collector) error { return p.flush() }
-func (p *printer) Close() error                 { return p.flush() }
+
+// Close hands what could not be written to the printers that are left, or that
+// come after this one: its lines are acked.
+func (p *printer) Close() error {
+	err := p.flush()
+	p.to.leave(p.buf)
+	p.buf = nil
+	return err
+}
 
 // flush writes what there is, and keeps what could not be written.
 func (p *printer) flush() error {
+	p.buf = p.to.take(p.buf)
 	if len(p.buf) == 0 {
 		return nil
 	}
