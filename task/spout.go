@@ -238,7 +238,7 @@ func (t *spoutTask) isOpen(m splitOpened) {
 	r := m.r
 	r.call = nil
 	if m.err == nil && m.reader == nil {
-		m.err = errors.New("Open has returned neither a reader nor an error")
+		m.err = errors.New("a call of Open has returned neither a reader nor an error")
 	}
 	if m.err != nil {
 		t.broken(r, m.err)
