@@ -32,7 +32,8 @@ type Config struct {
 	// done nor dead. Default 65,536.
 	MaxPending int
 	// MaxPendingBytes bounds what a spout task keeps of open messages for replay.
-	// Default 64 MB.
+	// What values made with tuple.Any hold is not known and does not count. Default
+	// 64 MB.
 	MaxPendingBytes int
 	// MaxQueuedBytes bounds the text of the tuples that may wait for one bolt task,
 	// as far as that leaves each of its senders one parcel. Default 64 MB.

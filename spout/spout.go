@@ -40,8 +40,9 @@ type Reader interface {
 	// Next appends messages to out until out.Full(), and may wait for them; it
 	// should not wait when it has some already. It returns io.EOF when the split has
 	// ended; messages appended by that call count. After any other error the split
-	// is opened again, at the committed position, after a pause. Next must return
-	// soon after ctx has ended.
+	// is opened again, after a pause and when all messages before are done. The same
+	// error five times at the same position ends the run. Next must return soon after
+	// ctx has ended.
 	Next(ctx context.Context, out *Out) error
 	// Position says where a new reader has to begin so that it reads on behind the
 	// messages that Next has appended so far. It is called after each Next.
