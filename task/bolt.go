@@ -56,6 +56,7 @@ type boltTask struct {
 	step    int // tuples until the clock is read
 
 	during    string
+	flushed   time.Duration // when reports were last sent
 	nextTick  time.Duration
 	failures  int64         // of executions
 	tellAgain time.Duration // of them
@@ -252,7 +253,14 @@ func (t *boltTask) Turn(ctx actor.Context) bool {
 	} else {
 		t.out.flush(0)
 	}
-	t.reports.flush() // each turn, or the acks of a slow task would wait for many
+	// At rest at once, and else each Linger, or the acks of a slow task would wait
+	// for many. A task without room is mostly back within microseconds: reports that
+	// went out now would wake the spouts for a few entries. If it is not, its asking
+	// brings it here again.
+	if !more && t.out.kept == 0 || t.now-t.flushed >= t.set.Linger {
+		t.flushed = t.now
+		t.reports.flush()
+	}
 	if !more {
 		t.rest()
 	}
