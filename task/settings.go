@@ -50,6 +50,8 @@ const (
 	turnTime     = 5 * time.Millisecond   // the same as a time
 	slowTuple    = 100 * time.Microsecond // from here on a tuple is timed by itself
 	askAfter     = 100 * time.Millisecond // without room, then the sender asks
+	promptBatch  = 256                    // messages a call of Next on the turn: one tree
+	readBatch    = 1024                   // and elsewhere, where a call costs a switch
 	failureText  = 300                    // bytes of an error that are kept of each failure
 	failureEvery = 10 * time.Second
 	emptyParcels = 32 // small ones go home before the limit has risen by much

@@ -331,7 +331,11 @@ func (t *spoutTask) advance(r *reading) bool {
 		return false
 	}
 	b := t.batches.get()
-	r.out.Collect(b, 256)
+	if r.prompt {
+		r.out.Collect(b, promptBatch)
+	} else {
+		r.out.Collect(b, readBatch)
+	}
 	if r.prompt {
 		position, err := t.nextOf(t.running, r.reader, r.out)
 		t.read(r, b, position, err)
