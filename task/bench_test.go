@@ -32,7 +32,7 @@ func (l *loop) Stop(actor.Ref)                         {}
 func (l *loop) Block(func() any)                       {}
 func (l *loop) Spawn(string, actor.Behavior) actor.Ref { return nil }
 func (l *loop) Send(_ actor.Ref, msg any) {
-	if p, ok := msg.(*tuple.Parcel); ok {
+	if p, ok := msg.(*tuple.Parcel); ok && l.b != nil {
 		l.parcel++
 		pr := l.b.out.byTask[p.To]
 		pr.meter.Raise(1 << 40)
