@@ -119,7 +119,8 @@ type Collector struct {
 	sink    Sink
 	ctx     context.Context
 	output  int
-	_       [128]byte // what lies behind is another task's: see tuple.Row
+	others  []*Collector // by Output, made when To is first called
+	_       [128]byte    // what lies behind is another task's: see tuple.Row
 }
 
 // NewCollector returns a collector for a bolt with the given streams; the engine
@@ -128,14 +129,13 @@ func NewCollector(ctx context.Context, schemas []*tuple.Schema, sink Sink) *Coll
 	return &Collector{schemas: schemas, sink: sink, ctx: ctx}
 }
 
-// Emit emits a tuple on the component's first stream, or on the one that To has
-// chosen. The values must be as many as the stream has fields, each a built-in
+// Emit emits a tuple on the component's first stream, or on the one that c came
+// of by To. The values must be as many as the stream has fields, each a built-in
 // integer, float, bool, string, []byte (copied), time.Time, time.Duration, nil
 // or a [tuple.Value]; integers become int64 or uint64 and floats float64.
 // Anything else is a misuse that rejects the tuple in hand.
 func (c *Collector) Emit(values ...any) {
 	o := c.output
-	c.output = 0
 	if uint(o) >= uint(len(c.schemas)) {
 		tuple.Misuse("the component declares no stream: add .Emits(...)")
 	}
@@ -143,10 +143,19 @@ func (c *Collector) Emit(values ...any) {
 	c.sink.Put(o, &c.row)
 }
 
-// To chooses the stream of the next Emit: out.To(late).Emit(...).
+// To returns the collector of one of the component's streams, for the same call as
+// c: out.To(late).Emit(...).
 func (c *Collector) To(o Output) *Collector {
-	c.output = int(o)
-	return c
+	if c.others == nil {
+		c.others = make([]*Collector, len(c.schemas))
+	}
+	if uint(o) >= uint(len(c.schemas)) {
+		tuple.Misuse("no such output: get it from Task.Output in Prepare")
+	}
+	if c.others[o] == nil {
+		c.others[o] = &Collector{schemas: c.schemas, sink: c.sink, ctx: c.ctx, output: int(o), others: c.others}
+	}
+	return c.others[o]
 }
 
 // Context ends with the incarnation of the task.

@@ -68,7 +68,6 @@ func (m *flatMap) Execute(in tuple.Tuple, out *Collector) error {
 // emitValues is Emit for values that are in a slice, without a box for each.
 func (c *Collector) emitValues(values []tuple.Value) {
 	o := c.output
-	c.output = 0
 	if o >= len(c.schemas) {
 		tuple.Misuse("the component declares no stream: add .Emits(...)")
 	}

@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// openNow opens a pipe that nobody writes to without waiting for a writer.
+const openNow = unix.O_NONBLOCK
+
 // readable waits until f has something to read or has ended, at most for wait.
 // A read of a terminal or of a pipe cannot be interrupted, hence the question
 // before it.

@@ -51,7 +51,9 @@ func (s *LineSource) stream(p part) (*stream, error) {
 	name, f := "standard input", s.stdin
 	if p.name != "-" {
 		var err error
-		if f, err = os.Open(p.name); err != nil {
+		// Not to wait for a writer here: whether there is something to read is asked
+		// before each read, and asking can be interrupted.
+		if f, err = os.OpenFile(p.name, os.O_RDONLY|openNow, 0); err != nil {
 			return nil, failed(p.name, err)
 		}
 		name = p.name
