@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/egretstream/egret/actor"
@@ -35,7 +36,8 @@ type spoutTask struct {
 	splits  []*reading // this task's share
 	todo    int        // splits[todo:] have not been opened
 	opened  int        // splits that are open or being opened
-	turn    int        // where the search for a batch goes on
+	active  []*reading // those of splits[:todo] that may have messages yet
+	turn    int        // where the search for a batch in active goes on
 	listed  bool
 	drained bool // read no more
 
@@ -224,9 +226,11 @@ func (t *spoutTask) wrap(err error, split string) error {
 func (t *spoutTask) open() {
 	for t.opened < openSplits && t.todo < len(t.splits) {
 		t.opened++
+		t.active = append(t.active, t.splits[t.todo])
 		t.todo++
 	}
-	for _, r := range t.splits[:t.todo] {
+	t.active = slices.DeleteFunc(t.active, func(r *reading) bool { return r.eof && r.call == nil && r.ready == nil })
+	for _, r := range t.active {
 		if r.reader != nil || r.call != nil || r.eof || r.paused || len(r.waiting) > 0 {
 			continue
 		}
@@ -347,9 +351,9 @@ func (t *spoutTask) advance(r *reading) bool {
 
 // choose finds the next batch to emit, round the open splits.
 func (t *spoutTask) choose() bool {
-	n := t.todo
+	n := len(t.active)
 	for i := range n {
-		r := t.splits[(t.turn+i)%n]
+		r := t.active[(t.turn+i)%n]
 		if r.ready == nil && !t.advance(r) {
 			if t.dead {
 				return false
@@ -497,7 +501,7 @@ func (t *spoutTask) rest() {
 	if !t.drained && t.todo < len(t.splits) {
 		return
 	}
-	for _, r := range t.splits[:t.todo] {
+	for _, r := range t.active {
 		if !r.eof && !(t.drained && r.call == nil) || r.ready != nil {
 			return
 		}

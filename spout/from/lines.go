@@ -72,7 +72,8 @@ type LineSource struct {
 	// process divide the same splits even if a file grows meanwhile; the last part
 	// of a file has no end, so nothing is missed.
 	parts   []part
-	streams map[string]*stream // by name; opened once
+	index   map[spout.Split]int // in parts
+	streams map[string]*stream  // by name; opened once
 }
 
 // A part is one split.
@@ -127,11 +128,13 @@ func (s *LineSource) list() ([]part, error) {
 	}
 	var parts []part
 	var errs []error
-	for i, name := range s.names {
-		if slices.Contains(s.names[:i], name) {
+	named := make(map[string]bool, len(s.names))
+	for _, name := range s.names {
+		if named[name] {
 			errs = append(errs, spout.Fatal(fmt.Errorf("the file %s is named twice: to read a source several times use spout.Repeat", name)))
 			continue
 		}
+		named[name] = true
 		var err error
 		if parts, err = s.divide(parts, name); err != nil {
 			errs = append(errs, err)
@@ -144,7 +147,10 @@ func (s *LineSource) list() ([]part, error) {
 		}
 		return nil, err
 	}
-	s.parts = parts
+	s.parts, s.index = parts, make(map[spout.Split]int, len(parts))
+	for i, p := range parts {
+		s.index[p.split] = i
+	}
 	return parts, nil
 }
 
@@ -208,8 +214,8 @@ func (s *LineSource) Open(ctx context.Context, split spout.Split, position strin
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(parts, func(p part) bool { return p.split == split })
-	if i < 0 {
+	i, ok := s.index[split] // list has made it, and nobody changes it
+	if !ok {
 		return nil, spout.Fatal(fmt.Errorf("there is no split %q: the file has changed since it was divided", split))
 	}
 	p := parts[i]
