@@ -52,8 +52,10 @@ type Ticker interface {
 }
 
 // A Finisher is a Bolt with something to say when all its input has ended, once
-// per task. What Finish emits is tracked like what Tick emits. It is not called
-// when a run is stopped before its end.
+// per task; an interrupt that lets a run finish what is open ends the input too.
+// What Finish emits is tracked like what Tick emits. It is not called when a run is
+// stopped with messages open. A life that follows one that died in or after Finish
+// is called again.
 type Finisher interface {
 	Finish(out *Collector) error
 }
