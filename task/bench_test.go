@@ -43,7 +43,7 @@ func (l *loop) Send(_ actor.Ref, msg any) {
 
 // startBolt starts the task of a bolt that sends to two counting tasks, in a
 // context that sends every parcel straight home.
-func startBolt(b *testing.B, g topology.Guarantee, execute func(tuple.Tuple, *bolt.Collector) error, group func(*topology.Component) topology.Subscription) (*boltTask, *loop, *topology.Plan) {
+func startBolt(b testing.TB, g topology.Guarantee, execute func(tuple.Tuple, *bolt.Collector) error, group func(*topology.Component) topology.Subscription) (*boltTask, *loop, *topology.Plan) {
 	top := topology.New("t", func(b *topology.Builder) {
 		lines := b.Spout("lines", spout.Slice("x")).Emits("line")
 		words := b.Bolt("split", bolt.Each(execute), lines.Shuffle()).Emits("word")

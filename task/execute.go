@@ -76,6 +76,9 @@ func (t *boltTask) take() bool {
 			t.m.Refused.Add(1)
 			continue // its trees have been given back
 		}
+		if p.Len() == 0 {
+			continue // nobody sends one, and what is in hand has a tuple left
+		}
 		t.hand, t.row, t.since, t.slot = p, 0, 0, -1
 		t.refused = t.refused[:0]
 		t.sender = int(t.index[p.From])
@@ -134,8 +137,6 @@ func (t *boltTask) execute() int {
 func (t *boltTask) executed(sender, n int, p *tuple.Parcel) {
 	if t.row == p.Len() {
 		t.hand = nil
-	}
-	if t.hand == nil {
 		p.Expire()
 	}
 	if p.FromLife < t.peers[p.From].Life {
@@ -244,6 +245,7 @@ func (t *boltTask) leave(p *tuple.Parcel) {
 
 // tellFailure makes failures known before messages are dead of them, not too often.
 func (t *boltTask) tellFailure(text string) {
+	text = cut(text, failureText)
 	if t.failures++; t.failures == 1 || t.now >= t.tellAgain {
 		t.tellAgain = t.now + failureEvery
 		t.set.Event(&Failure{Task: t.m.Name, Err: "bolt " + t.node.Name + ": " + text, Failed: t.failures})

@@ -62,8 +62,8 @@ const (
 	emptyPause   = time.Millisecond       // after a Next that appended nothing
 	openSplits   = 16                     // that a task reads at the same time
 	sameErrors   = 5                      // the same error at the same position, then the run ends
-	maxDeaths    = 20                     // the same, and in Execute, without a tuple executed between them
 	maxStrikes   = 5                      // deaths in a row outside Execute, then the run ends
+	maxDeaths    = 20                     // beyond MaxReplays: deaths of any kind without a tuple executed between them
 	keptTries    = 32                     // of an open message, by which a late fail finds it; in a backlog many are on their way
 )
 
@@ -77,8 +77,8 @@ func backoff(n int) time.Duration {
 	return min(d, backoffMost)
 }
 
-// An Event is something that happened to a run: *Died, *DeadLetter or
-// *SourceError.
+// An Event is something that happened to a run: *Died, *Failure, *Notice,
+// *DeadLetter or *SourceError.
 type Event interface{ event() }
 
 // Died says that an incarnation of a task has ended by a failure.

@@ -337,14 +337,11 @@ func (t *spoutTask) advance(r *reading) bool {
 	b := t.batches.get()
 	if r.prompt {
 		r.out.Collect(b, promptBatch)
-	} else {
-		r.out.Collect(b, readBatch)
-	}
-	if r.prompt {
 		position, err := t.nextOf(t.running, r.reader, r.out)
 		t.read(r, b, position, err)
 		return r.ready != nil
 	}
+	r.out.Collect(b, readBatch)
 	t.callNext(r, b)
 	return false
 }

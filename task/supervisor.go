@@ -51,7 +51,7 @@ type child struct {
 	deaths  int                // in a row
 	strikes int                // of those, outside Execute
 	cancel  context.CancelFunc // of what user code may wait for
-	tuples  int64              // executed or read by the lives before this one
+	tuples  int64              // progress of the lives before this one
 	why     *failed
 	ended   bool
 	gone    bool // its actor has ended and there will be no other
