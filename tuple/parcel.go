@@ -8,8 +8,17 @@ import (
 	"unsafe"
 )
 
-// MaxParcel is the most tuples a parcel can hold.
-const MaxParcel = 1024
+const (
+	// MaxParcel is the most tuples a parcel can hold.
+	MaxParcel = 1024
+	// MaxAnchors is the most messages that one tuple can be anchored to.
+	MaxAnchors = 4096
+	// MaxSlots is the most slots a parcel can have.
+	MaxSlots = 1<<16 - 1
+	// Several is the Slot in the Ref of a tuple with several anchors: its Index is
+	// then the place of their Refs in the parcel's Lists.
+	Several = MaxSlots
+)
 
 // A Schema is what one stream of one component looks like.
 type Schema struct {
@@ -36,13 +45,13 @@ func (s *Schema) search(field string) int { return slices.Index(s.Fields, field)
 type Slot struct {
 	Tree  TreeID
 	Edge  EdgeID
-	Count uint32 // tuples of the parcel that belong to the tree
+	Count uint32 // messages of the tree that the tuples of the parcel come of, each tuple's own counted
 }
 
 // A Ref says which message of which tree a tuple came of.
 type Ref struct {
-	Slot  uint16 // in the parcel's Slots
-	Index uint16 // of the message in its tree
+	Slot  uint16 // in the parcel's Slots, or Several
+	Index uint16 // of the message in its tree, or in the parcel's Lists
 }
 
 // A Parcel is the tuples that one task sends another in one go. All are of one
@@ -62,13 +71,14 @@ type Parcel struct {
 	Cells    []Cell        // len(Kinds) per tuple
 	Slots    []Slot        // tracked parcels only
 	Refs     []Ref         // one per tuple; tracked parcels only
+	Lists    [][]Ref       // of the tuples with several anchors, in the order of the tuples
 	n        int
 	text     int    // bytes of text that the cells point at
 	gen      uint32 // counts the uses, so that an old Tuple is found out
 	shape    shape  // of Kinds
 
 	kinds [mostShape]Kind // room for Kinds
-	_     [56]byte        // fills 256 bytes: a parcel shares no cache line with another
+	_     [32]byte        // fills 256 bytes: a parcel shares no cache line with another
 }
 
 // Len returns the number of tuples in p.
@@ -94,6 +104,10 @@ func (p *Parcel) Reset() {
 	p.n, p.text = 0, 0
 	p.Kinds, p.Cells, p.shape = p.Kinds[:0], p.Cells[:0], 0
 	p.Slots, p.Refs = p.Slots[:0], p.Refs[:0]
+	if p.Lists != nil {
+		clear(p.Lists)
+		p.Lists = p.Lists[:0]
+	}
 }
 
 // Fits reports whether r may join the tuples of p: it has the same kinds.
@@ -228,6 +242,36 @@ func (t Tuple) AppendValues(dst []Value) []Value {
 	}
 	return dst
 }
+
+// Clone returns a tuple with the values of t that stays valid and shares no memory
+// with t.
+func (t Tuple) Clone() Tuple {
+	var p Parcel
+	return t.CloneInto(&p)
+}
+
+// CloneInto is Clone with the memory of an empty parcel, which must not be used
+// for anything else.
+func (t Tuple) CloneInto(p *Parcel) Tuple {
+	from := t.parcel()
+	p.Schema = from.Schema
+	p.Begin(from.Kinds, 1)
+	p.Cells = append(p.Cells, from.Row(int(t.row))...)
+	p.n, p.text = 1, TextOf(p.Cells, p.Kinds)
+	text := make([]byte, 0, p.text)
+	for i, k := range p.Kinds {
+		if k != KindString && k != KindBytes || p.Cells[i].num == 0 {
+			continue
+		}
+		o := len(text)
+		text = append(text, p.Cells[i].bytes()...)
+		p.Cells[i].ptr = unsafe.Pointer(&text[o])
+	}
+	return p.Tuple(0)
+}
+
+// In reports whether t is the i-th tuple of p.
+func (t Tuple) In(p *Parcel, i int) bool { return t.p == p && int(t.row) == i && t.gen == p.gen }
 
 // Row returns the cells of the i-th tuple, shared with the parcel.
 func (p *Parcel) Row(i int) []Cell {

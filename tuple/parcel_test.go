@@ -221,3 +221,30 @@ func kindsRow(kinds ...Kind) *Row {
 	r := RowOf(kinds)
 	return &r
 }
+
+// A clone is as its tuple was, whatever becomes of the parcel, and shares no text.
+func TestClone(t *testing.T) {
+	p := full()
+	for i := range p.Len() {
+		var want []string
+		for _, v := range p.Tuple(i).AppendValues(nil) {
+			want = append(want, v.Kind().String()+" "+v.String())
+		}
+		c := p.Tuple(i).Clone()
+		require.Equal(t, TextOf(p.Row(i), p.Kinds), c.p.Text())
+		require.Equal(t, p.Schema.Component, c.Component())
+		var got []string
+		for k, v := range c.AppendValues(nil) {
+			got = append(got, v.Kind().String()+" "+v.String())
+			if v.Kind() == KindString && v.String() != "" {
+				require.NotSame(t, unsafe.StringData(p.Tuple(i).At(k).String()), unsafe.StringData(v.String()))
+			}
+		}
+		require.Equal(t, want, got)
+		require.True(t, p.Tuple(i).In(p, i))
+		require.False(t, c.In(p, i))
+	}
+	kept := p.Tuple(0).Clone()
+	p.Reset()
+	require.Equal(t, "whale", kept.String("string"))
+}

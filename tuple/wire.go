@@ -19,6 +19,7 @@ import (
 //	slots       count, then for each: task, life, seq, edge (8 bytes), tuples
 //	refs        only if there are slots: slot (2 bytes) and message index (2
 //	            bytes) of each tuple
+//	lists       for each ref of slot 65,535: count, then its refs, as above
 //	text bytes  count
 //	columns     one after the other, for each tuple:
 //	              nil 1 byte, 0             string, []byte   length
@@ -95,7 +96,16 @@ func appendSlots(dst []byte, p *Parcel) []byte {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(s.Edge))
 		dst = binary.AppendUvarint(dst, uint64(s.Count))
 	}
-	for _, r := range p.Refs {
+	dst = appendRefs(dst, p.Refs)
+	for _, refs := range p.Lists {
+		dst = binary.AppendUvarint(dst, uint64(len(refs)))
+		dst = appendRefs(dst, refs)
+	}
+	return dst
+}
+
+func appendRefs(dst []byte, refs []Ref) []byte {
+	for _, r := range refs {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(r.Slot)|uint32(r.Index)<<16)
 	}
 	return dst

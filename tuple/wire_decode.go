@@ -115,9 +115,12 @@ func (d *decoder) kinds(p *Parcel) {
 // slots reads the slots and refs of n tuples. A slot without tuples, or one that
 // counts more or fewer than refer to it, would leave its tree open for ever.
 func (d *decoder) slots(p *Parcel, n int) {
-	k := int(d.number("number of slots", uint64(n)))
+	k := int(d.number("number of slots", MaxSlots))
 	if k > 0 && k*minSlot+refSize*n > d.left() {
 		d.corrupt("%d slots for %d tuples at byte %d in %d bytes", k, n, d.o, d.left())
+	}
+	if d.err == nil && k > 0 && n == 0 {
+		d.corrupt("%d slots for no tuples at byte %d", k, d.o)
 	}
 	if d.err != nil || k == 0 {
 		return
@@ -131,34 +134,70 @@ func (d *decoder) slots(p *Parcel, n int) {
 				Seq:         d.number("number of a tree", math.MaxUint64),
 			},
 			Edge:  d.edge(),
-			Count: uint32(d.number("tuples of a slot", uint64(n))),
+			Count: uint32(d.number("tuples of a slot", MaxParcel*MaxAnchors)),
 		})
 	}
-	if d.err == nil && d.left() < refSize*n { // the slots took more than their least
-		d.corrupt("no refs of %d tuples at byte %d", n, d.o)
-	}
-	if d.err != nil {
-		return
-	}
-	p.Refs = slices.Grow(p.Refs, n)[:n]
-	var seen [MaxParcel]uint32 // refs to each slot
-	b := d.b[d.o : d.o+refSize*n]
-	for i := range p.Refs {
-		x := binary.LittleEndian.Uint32(b[refSize*i:])
-		slot := uint16(x)
-		if int(slot) >= k {
-			d.corrupt("tuple %d is of slot %d of %d", i, slot, k)
+	seen := make([]uint32, k) // refs to each slot
+	p.Refs = d.refs(slices.Grow(p.Refs, n), n)
+	for i, r := range p.Refs {
+		switch {
+		case int(r.Slot) < k:
+			seen[r.Slot]++
+		case r.Slot != Several:
+			d.corrupt("tuple %d is of slot %d of %d", i, r.Slot, k)
+		case int(r.Index) != len(p.Lists):
+			d.corrupt("tuple %d has list %d, and %d is next", i, r.Index, len(p.Lists))
+		default:
+			d.list(p, seen)
+		}
+		if d.err != nil {
 			return
 		}
-		seen[slot]++
-		p.Refs[i] = Ref{Slot: slot, Index: uint16(x >> 16)}
 	}
-	d.o += len(b)
 	for i := range p.Slots {
 		if seen[i] == 0 || p.Slots[i].Count != seen[i] {
 			d.corrupt("slot %d counts %d tuples and %d refer to it", i, p.Slots[i].Count, seen[i])
 		}
 	}
+}
+
+// refs appends the next n refs.
+func (d *decoder) refs(dst []Ref, n int) []Ref {
+	if d.err == nil && d.left() < refSize*n {
+		d.corrupt("no refs of %d tuples at byte %d", n, d.o)
+	}
+	if d.err != nil {
+		return dst
+	}
+	for range n {
+		x := binary.LittleEndian.Uint32(d.b[d.o:])
+		dst = append(dst, Ref{Slot: uint16(x), Index: uint16(x >> 16)})
+		d.o += refSize
+	}
+	return dst
+}
+
+// list reads the refs of a tuple with several anchors.
+func (d *decoder) list(p *Parcel, seen []uint32) {
+	n := int(d.number("number of anchors", MaxAnchors))
+	if d.err == nil && n*refSize > d.left() {
+		d.corrupt("%d anchors at byte %d in %d bytes", n, d.o, d.left())
+	}
+	if d.err == nil && n == 0 {
+		d.corrupt("no anchors at byte %d", d.o)
+	}
+	if d.err != nil {
+		return
+	}
+	refs := d.refs(make([]Ref, 0, n), n)
+	for _, r := range refs {
+		if int(r.Slot) >= len(seen) {
+			d.corrupt("an anchor is of slot %d of %d", r.Slot, len(seen))
+			return
+		}
+		seen[r.Slot]++
+	}
+	p.Lists = append(p.Lists, refs)
 }
 
 func (d *decoder) edge() EdgeID {

@@ -23,6 +23,7 @@ func requireSame(t require.TestingT, p, a *Parcel) {
 	require.True(t, slices.Equal(p.Kinds, a.Kinds), "kinds %v, not %v", a.Kinds, p.Kinds)
 	require.True(t, slices.Equal(p.Slots, a.Slots), "slots %v, not %v", a.Slots, p.Slots)
 	require.True(t, slices.Equal(p.Refs, a.Refs), "refs %v, not %v", a.Refs, p.Refs)
+	require.True(t, slices.EqualFunc(p.Lists, a.Lists, slices.Equal[[]Ref]), "lists %v, not %v", a.Lists, p.Lists)
 	require.Len(t, a.Cells, len(p.Cells))
 	for i := range p.Cells {
 		k, x, y := p.Kinds[i%len(p.Kinds)], p.Cells[i], a.Cells[i]
@@ -144,6 +145,16 @@ func drawParcel(t *rapid.T) *Parcel {
 			}
 			r := Ref{uint16(s), rapid.Uint16().Draw(t, "index")}
 			p.Slots[r.Slot].Count++
+			if rapid.IntRange(0, 9).Draw(t, "several") == 0 {
+				list := []Ref{r}
+				for range rapid.OneOf(rapid.IntRange(0, 3), rapid.IntRange(0, 200)).Draw(t, "more") {
+					r := Ref{uint16(rapid.IntRange(0, len(p.Slots)-1).Draw(t, "slot")), rapid.Uint16().Draw(t, "index")}
+					p.Slots[r.Slot].Count++
+					list = append(list, r)
+				}
+				r = Ref{Several, uint16(len(p.Lists))}
+				p.Lists = append(p.Lists, list)
+			}
 			p.Refs = append(p.Refs, r)
 		}
 	}
@@ -313,7 +324,15 @@ var hostile = []struct {
 	{"no such kind", 2, frame(head, 2, 2, 10, 0, 0, 0), "kind 10 at byte 9"},
 	{"no number of tuples", 1, frame(head, 1, 2), "no number of tuples at byte 9"},
 	{"too many tuples", 0, frame(head, 0, MaxParcel+1, 0, 0), "number of tuples 1025 at byte 8, more than 1024"},
-	{"more slots than tuples", 0, frame(head, 0, 2, 3), "number of slots 3 at byte 9, more than 2"},
+	{"more slots than fit", 0, frame(head, 0, 2, 3), "3 slots for 2 tuples at byte 10 in 0 bytes"},
+	{"too many slots", 0, frame(head, 0, 2, MaxSlots+1), "number of slots 65536 at byte 9, more than 65535"},
+	{"slots without tuples", 0, frame(head, 0, 0, 1, 1, 1, 1, "edgeedge", 1, 0), "1 slots for no tuples at byte 10"},
+	{"list cut", 0, frame(head, 0, 1, 1, 1, 1, 1, "edgeedge", 2, "\xff\xff\x00\x00", 2, "\x00\x00ix"), "2 anchors at byte 27 in 4 bytes"},
+	{"list of nothing", 0, frame(head, 0, 1, 1, 1, 1, 1, "edgeedge", 2, "\xff\xff\x00\x00", 0, 0), "no anchors at byte 27"},
+	{"list too long", 0, frame(head, 0, 1, 1, 1, 1, 1, "edgeedge", 2, "\xff\xff\x00\x00", MaxAnchors+1, 0), "number of anchors 4097 at byte 26, more than 4096"},
+	{"list out of order", 0, frame(head, 0, 1, 1, 1, 1, 1, "edgeedge", 2, "\xff\xff\x01\x00", 1, "\x00\x00ix"), "tuple 0 has list 1, and 0 is next"},
+	{"list of no slot", 0, frame(head, 0, 1, 1, 1, 1, 1, "edgeedge", 2, "\xff\xff\x00\x00", 2, "\x00\x00ix\x01\x00ix", 0), "an anchor is of slot 1 of 1"},
+	{"list that does not count", 0, frame(head, 0, 1, 1, 1, 1, 1, "edgeedge", 1, "\xff\xff\x00\x00", 2, "\x00\x00ix\x00\x00ix", 0), "slot 0 counts 1 tuples and 2 refer to it"},
 	{"slots missing", 0, frame(head, 0, 1000, 1000, "too few"), "1000 slots for 1000 tuples at byte 12 in 7 bytes"},
 	{"refs missing", 0, frame(head, 0, 100, 1, 1, 1, 1, "edgeedge", 100, 0), "1 slots for 100 tuples at byte 10 in 13 bytes"},
 	{"edge cut", 0, frame(head, 0, 1, 1, 1, uint64(math.MaxUint64), 1, "edge"), "no edge at byte 22"},
@@ -322,7 +341,7 @@ var hostile = []struct {
 	{"slot counts too few", 0, frame(head, 0, 2, 1, 1, 1, 1, "edgeedge", 1, "\x00\x00ix\x00\x00ix", 0), "slot 0 counts 1 tuples and 2 refer to it"},
 	{"slots count each other's", 0, frame(head, 0, 3, 2, 1, 1, 1, "edgeedge", 1, 1, 1, 1, "edgeedge", 2, "\x00\x00ix\x00\x00ix\x01\x00ix", 0), "slot 0 counts 1 tuples and 2 refer to it"},
 	{"slot without tuples", 0, frame(head, 0, 2, 2, 1, 1, 1, "edgeedge", 0, 1, 1, 1, "edgeedge", 2, "\x01\x00ix\x01\x00ix", 0), "slot 0 counts 0 tuples and 0 refer to it"},
-	{"slot counts too many", 0, frame(head, 0, 1, 1, 1, 1, 1, "edgeedge", 2, "\x00\x00ix", 0), "tuples of a slot 2 at byte 21, more than 1"},
+	{"slot counts too many", 0, frame(head, 0, 1, 1, 1, 1, 1, "edgeedge", 2, "\x00\x00ix", 0), "slot 0 counts 2 tuples and 1 refer to it"},
 	{"text that is not there", 1, frame(head, 1, 5, 1, 0, 100, 1), "length of text 100 at byte 11, more than 2"},
 	{"endless text", 1, frame(head, 1, 5, 1, 0, uint64(math.MaxUint64), 1), "length of text 18446744073709551615 at byte 11, more than 11"},
 	{"1024 nil of nothing", 1, frame(head, 1, 0, 1024, 0, 0), "1024 tuples of 1 fields at byte 13 in 0 bytes"},
@@ -365,6 +384,7 @@ func TestDecodeHostile(t *testing.T) {
 			require.Zero(t, into.Len())
 			require.Empty(t, into.Slots)
 			require.Empty(t, into.Refs)
+			require.Empty(t, into.Lists)
 		})
 	}
 	var into Parcel
@@ -374,7 +394,11 @@ func TestDecodeHostile(t *testing.T) {
 
 // held is what a parcel that was new has allocated, but for its text.
 func held(p *Parcel) int {
-	return cap(p.Kinds) + cap(p.Cells)*int(unsafe.Sizeof(Cell{})) + cap(p.Slots)*int(unsafe.Sizeof(Slot{})) + cap(p.Refs)*int(unsafe.Sizeof(Ref{}))
+	lists := 0
+	for _, refs := range p.Lists {
+		lists += cap(refs) * int(unsafe.Sizeof(Ref{}))
+	}
+	return lists + cap(p.Lists)*24 + cap(p.Kinds) + cap(p.Cells)*int(unsafe.Sizeof(Cell{})) + cap(p.Slots)*int(unsafe.Sizeof(Slot{})) + cap(p.Refs)*int(unsafe.Sizeof(Ref{}))
 }
 
 // A cell of 16 bytes takes a byte on the wire; some more is the allocator's,
