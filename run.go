@@ -142,6 +142,8 @@ func (r *Running) event(e task.Event) {
 		log.Error("task died: "+e.Err.Error(), attrs...)
 	case *task.Failure:
 		log.Warn("execution failed: "+e.Err, "topology", r.plan.Topology, "task", e.Task, "failed", e.Failed)
+	case *task.TimedOut:
+		log.Warn("messages timed out and are replayed: "+e.Err, "topology", r.plan.Topology, "task", e.Task, "timed_out", e.TimedOut)
 	case *task.Notice:
 		log.Warn(e.Text, "topology", r.plan.Topology)
 	case *task.DeadLetter:

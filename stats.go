@@ -63,6 +63,7 @@ type TaskStat struct {
 	ReplayedLost    int64         `json:"replayed_lost"`
 	ReplayedTimeout int64         `json:"replayed_timeout"`
 	Queued          int64         `json:"queued"`
+	Held            int64         `json:"held"` // tuples retained
 	Room            int64         `json:"room"`
 	Throttled       time.Duration `json:"throttled_ns"`
 	Restarts        int64         `json:"restarts"`
@@ -133,7 +134,7 @@ func readStats(plan *topology.Plan, ms []*metrics.Task, elapsed time.Duration) *
 			Messages: m.Messages.Load() + m.Untracked.Load(), Acked: m.Acked.Load(), Dead: m.Dead.Load(), Abandoned: m.Abandoned.Load(),
 			Attempts: m.Attempts.Load(), Failed: m.Failed.Load(), Lost: m.Lost.Load(), TimedOut: m.TimedOut.Load(), Trying: m.Trying.Load(),
 			ReplayedFailed: m.ReplayedFailed.Load(), ReplayedLost: m.ReplayedLost.Load(), ReplayedTimeout: m.ReplayedTimeout.Load(),
-			Queued: m.Queued.Load(), Room: m.Room.Load(), Throttled: time.Duration(m.Throttled.Load()),
+			Queued: m.Queued.Load(), Held: m.Held.Load(), Room: m.Room.Load(), Throttled: time.Duration(m.Throttled.Load()),
 			Restarts: m.Restarts.Load(), Refused: m.Refused.Load(),
 			Execute: metrics.Read(&m.Execute),
 		}

@@ -15,15 +15,17 @@ import (
 // its edges and of the tasks that they went to. Edges are single bits, so that
 // no two different sets have the same XOR.
 type book struct {
-	timeout time.Duration
-	next    uint64
-	trees   []*page
-	dead    map[tuple.TaskID]tuple.Incarnation
-	checked time.Duration
-	ends    []Verdict[int]
-	late    []Fail
-	learned []Death
-	stale   uint64
+	timeout         time.Duration
+	next            uint64
+	trees           []*page
+	dead            map[tuple.TaskID]tuple.Incarnation
+	checked         time.Duration
+	moving, holding time.Duration
+	holder          int
+	ends            []Verdict[int]
+	late            []Fail
+	learned         []Death
+	stale           uint64
 }
 
 type page struct {
@@ -147,6 +149,9 @@ func (b *book) report(now time.Duration, r *Report, drafts []draft) {
 		b.stale += uint64(len(drafts))
 		return
 	}
+	if len(r.Entries) > 0 || len(r.Fails) > 0 || len(r.Lost) > 0 || len(r.Queued) > 0 {
+		b.moving = now
+	}
 	for _, d := range drafts {
 		p := b.tree(d.seq)
 		if p == nil {
@@ -181,7 +186,11 @@ func (b *book) report(now time.Duration, r *Report, drafts []draft) {
 	}
 	for _, h := range r.Held {
 		if p := b.tree(h.Seq); p != nil {
-			p.deadline, p.holder = now+b.timeout, h.Component
+			p.holder = h.Component
+			b.holder, b.holding = h.Component, now
+			if h.Within {
+				p.deadline = now + b.timeout
+			}
 		}
 	}
 }
@@ -256,7 +265,7 @@ func (t *tape) report(next uint64) (*Report, []draft) {
 	case 32:
 		r.Queued = append(r.Queued, seq())
 	case 48:
-		r.Held = append(r.Held, Held{Seq: seq(), Component: t.pick(5)})
+		r.Held = append(r.Held, Held{Seq: seq(), Component: t.pick(5), Within: t.pick(2) == 0})
 	}
 	return r, drafts
 }
@@ -327,6 +336,9 @@ func FuzzLedger(f *testing.F) {
 			require.True(t, slices.Equal(b.learned, l.Learned(nil)), "learned: %v", b.learned)
 			require.Equal(t, b.stale, l.Stale())
 			require.Equal(t, len(b.trees), l.Len())
+			holder, waiting := l.Waiting(now, 5)
+			require.Equal(t, b.holder, holder)
+			require.Equal(t, b.holding > b.moving && b.moving+5 <= now, waiting)
 			b.ends, b.late, b.learned = b.ends[:0], b.late[:0], b.learned[:0]
 		}
 		l.check(t)

@@ -75,6 +75,9 @@ type Ledger[M any] struct {
 	verdicts []Verdict[M]
 	late     []Fail
 	checked  time.Duration // the last Expire
+	moving   time.Duration // the last report that said more than what is held
+	holding  time.Duration // the last that said of an open tree that it is held
+	holder   int           // by which component
 	stale    uint64
 	strays   uint64
 }
@@ -211,6 +214,9 @@ func (l *Ledger[M]) Report(now time.Duration, r *Report) {
 		l.stale += uint64(len(r.Entries))
 		return
 	}
+	if len(r.Entries)+len(r.Fails)+len(r.Lost)+len(r.Queued) > 0 {
+		l.moving = now
+	}
 	deadline := now + l.Timeout
 	for i := range r.Entries {
 		e := &r.Entries[i]
@@ -237,8 +243,11 @@ func (l *Ledger[M]) Report(now time.Duration, r *Report) {
 	}
 	for _, h := range r.Held {
 		if n := l.find(h.Seq); n != nil {
-			n.deadline = deadline
+			if h.Within {
+				n.deadline = deadline
+			}
 			n.remark().holder = h.Component
+			l.holder, l.holding = h.Component, now
 		}
 	}
 }
@@ -335,6 +344,12 @@ func (n *line[M]) remark() *note {
 		n.note = &note{holder: -1}
 	}
 	return n.note
+}
+
+// Waiting reports whether for the time d nothing was reported but that tuples are
+// held, and the component that was the last to say so.
+func (l *Ledger[M]) Waiting(now, d time.Duration) (holder int, yes bool) {
+	return l.holder, l.holding > l.moving && now-l.moving >= d
 }
 
 // Expire ends the trees that nobody has said anything about for Timeout. It is to

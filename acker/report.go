@@ -76,10 +76,12 @@ func (c FailClass) String() string {
 	return fmt.Sprintf("class %d", uint8(c))
 }
 
-// A Held says that a component has retained tuples of a tree.
+// A Held says that a component has retained tuples of a tree. It moves the
+// deadline only if it is Within what the component may hold.
 type Held struct {
 	Seq       uint64
 	Component int
+	Within    bool
 }
 
 // A Verdict ends a tree. There is exactly one for each tree that was opened.

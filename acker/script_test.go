@@ -111,7 +111,7 @@ func (s *script) report(t *testing.T, a args, parts []string) *Report {
 		case "queued":
 			r.Queued = append(r.Queued, p.seq())
 		case "held":
-			r.Held = append(r.Held, Held{Seq: p.seq(), Component: p.number("by")})
+			r.Held = append(r.Held, Held{Seq: p.seq(), Component: p.number("by"), Within: p.values["within"] != "no"})
 		default:
 			t.Fatalf("no such part of a report: %s", part)
 		}

@@ -59,6 +59,9 @@ type Context interface {
 	// Stop ends an actor after the call or message it is in. What is in its
 	// mailbox is lost.
 	Stop(ref Ref)
+	// Poster returns a function that sends the actor a message from any goroutine, at
+	// any time; when the actor has ended, it does nothing.
+	Poster() func(msg any)
 	// Block runs fn, which may wait, where it does not hold up this actor, and
 	// sends the actor what fn returns, or a Panicked. The host waits for fn before
 	// it ends.

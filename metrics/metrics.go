@@ -150,6 +150,7 @@ type Task struct {
 
 	Untracked Counter // messages emitted under at-most-once, of which nothing else is known
 	Queued    Counter // gauge: tuples received and not executed
+	Held      Counter // gauge: tuples retained
 	Room      Counter // gauge: tuples that may be sent before a receiver must give more room
 	Throttled Counter // nanoseconds in which a receiver without room held this task up
 	Restarts  Counter // incarnations after the first
@@ -176,5 +177,6 @@ func (t *Task) Abandon() {
 	t.Lost.Add(t.Trying.Load())
 	t.Trying.Set(0)
 	t.Queued.Set(0)
+	t.Held.Set(0)
 	t.Room.Set(0)
 }

@@ -23,12 +23,14 @@ type loop struct {
 	parcel int
 }
 
-func (l *loop) Self() actor.Ref                        { return l }
-func (l *loop) Now() time.Duration                     { l.now += time.Microsecond; return l.now }
-func (l *loop) Rand() *rand.Rand                       { return l.rnd }
-func (l *loop) After(time.Duration, any)               {}
-func (l *loop) Watch(actor.Ref)                        {}
-func (l *loop) Stop(actor.Ref)                         {}
+func (l *loop) Self() actor.Ref          { return l }
+func (l *loop) Now() time.Duration       { l.now += time.Microsecond; return l.now }
+func (l *loop) Rand() *rand.Rand         { return l.rnd }
+func (l *loop) After(time.Duration, any) {}
+func (l *loop) Watch(actor.Ref)          {}
+func (l *loop) Stop(actor.Ref)           {}
+func (l *loop) Poster() func(any)        { return func(any) {} }
+
 func (l *loop) Block(func() any)                       {}
 func (l *loop) Spawn(string, actor.Behavior) actor.Ref { return nil }
 func (l *loop) Send(_ actor.Ref, msg any) {

@@ -46,6 +46,21 @@ type boltTask struct {
 	since    int       // tuples of hand before it are booked in accounts
 	keys     uint64    // counts the anchors
 	refused  []refusal // whose trees' entries have not left
+	several  []anchor  // room for anchor.more
+
+	parts       []*part    // of which tuples are retained
+	retained    *heldTuple // the last one of hand
+	retainedRow int
+	holding     int       // of the tuples of hand from since on, those that are retained
+	heldNow     int64     // retained in the present stretch
+	post        func(any) // to this task, from anywhere; nil: not needed yet
+	misused     int       // retained tuples that were acked twice, and the like
+	saying      bool      // a timer is set, to say what is held
+	said        uint64    // calls when it was last said or was to be
+	away        int       // calls of Async that are under way
+	back        []returned
+	paused      bool   // Execute is to be left alone
+	calls       uint64 // of user code, or stretches of them
 
 	senders []tuple.TaskID
 	index   []int32 // of senders, by TaskID
@@ -83,6 +98,7 @@ func NewBolt(alive context.Context, plan *topology.Plan, set *Settings, p Peer, 
 func (t *boltTask) Start(ctx actor.Context) {
 	t.start(ctx)
 	t.reports.accounts = t.unreported
+	t.out.bolt = t
 	t.onDeath = t.forgetSender
 	t.senders = t.plan.Senders(t.plan.Tasks[t.id].Component)
 	t.index = make([]int32, len(t.plan.Tasks)) // -1: sends nothing here
@@ -145,6 +161,7 @@ func (t *boltTask) begin() {
 // guard calls user code outside Execute. A panic in it ends this life.
 func (t *boltTask) guard(during string, f func()) (ok bool) {
 	t.during = during
+	t.calls++
 	defer func() {
 		if r := recover(); r != nil {
 			if during == "Prepare" {
@@ -190,8 +207,21 @@ func (t *boltTask) Receive(ctx actor.Context, msg any) {
 			i := int(t.index[msg.From])
 			t.tell(i, t.window.Limit(i))
 		}
+	case *heldTuple:
+		t.settle(msg, nil)
+	case *heldFailed:
+		t.settle(msg.tuple, msg.err)
+	case returned:
+		t.back = append(t.back, msg)
+	case actor.Panicked: // a call of Async, which catches panics, has ended its goroutine
+		t.fail(&PanicError{
+			Component: t.node.Name, Task: t.plan.Tasks[t.id].Index, During: "a call of Async",
+			Value: msg.Value, Stack: msg.Stack,
+		}, false, true)
 	case tick:
 		t.tick()
+	case sayHeld:
+		t.idleHeld()
 	case begin:
 		t.begin()
 	case check:
@@ -310,7 +340,11 @@ func (t *boltTask) callTick() {
 
 // rest looks whether all input has ended, and whether what Finish emitted is done.
 func (t *boltTask) rest() {
-	if t.open > 0 || t.hand != nil || t.head < len(t.queue) || t.out.kept > 0 {
+	if len(t.parts) > 0 && !t.saying && t.said != t.calls {
+		t.saying, t.said = true, t.calls
+		t.after(heldAfter, sayHeld{})
+	}
+	if t.open > 0 || t.hand != nil || t.head < len(t.queue) || t.out.kept > 0 || t.away > 0 {
 		return
 	}
 	if t.phase == working {
@@ -330,6 +364,17 @@ func (t *boltTask) rest() {
 	}
 }
 
+// idleHeld says what is held by a task that has done nothing for a while, so that
+// spouts that wait for it know (R10).
+func (t *boltTask) idleHeld() {
+	t.saying = false
+	if t.said != t.calls {
+		return // it has done something, and comes to rest again
+	}
+	t.sayHeld()
+	t.reports.flush()
+}
+
 // check says for every tree that waits here that it is still queued, so that
 // waiting is never taken for a lack of progress (R9).
 func (t *boltTask) check() {
@@ -344,8 +389,13 @@ func (t *boltTask) check() {
 			note(p.Slots[i].Tree)
 		}
 	}
-	t.unreported(func(tree tuple.TreeID, _ *account) { note(tree) })
+	if t.hand != nil && len(t.hand.Slots) > 0 {
+		for i := t.row; i < t.hand.Len(); i++ {
+			t.hand.Trees(i, note)
+		}
+	}
 	t.out.trees(note)
+	t.sayHeld()
 	t.reports.flush()
 	if t.origin != nil {
 		t.origin.check(ownTrees(t.id, &t.out))

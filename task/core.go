@@ -140,6 +140,10 @@ func (c *core) receive(msg any) bool {
 		}
 	case ask:
 		c.out.ask()
+	case press:
+		if c.origin != nil {
+			c.origin.press()
+		}
 	case replay:
 		// The turn that follows finds what is due.
 		if c.origin != nil && msg.at == c.origin.alarm {

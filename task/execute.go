@@ -24,7 +24,8 @@ type refusal struct {
 // A slotAccount adds up what became of one tree's tuples in the parcel in hand.
 type slotAccount struct {
 	account
-	left uint32 // tuples that are neither acked nor failed
+	left uint32 // messages of tuples that are neither acked nor failed
+	part *part  // where the account is when a tuple is or was retained, else nil
 }
 
 // work executes tuples until there is nothing left, no room, or the turn is over.
@@ -35,6 +36,12 @@ func (t *boltTask) work() (more bool) {
 		if t.out.kept > 0 {
 			return false
 		}
+		if len(t.back) > 0 {
+			t.callReturned()
+			if t.dead || t.out.kept > 0 {
+				return false
+			}
+		}
 		if t.owed {
 			t.owed = false
 			t.callTick()
@@ -43,10 +50,9 @@ func (t *boltTask) work() (more bool) {
 			}
 		}
 		if t.hand != nil && t.tracked() && t.hand.FromLife < t.peers[t.hand.From].Life {
-			t.queued -= t.hand.Len() - t.row
-			t.hand = nil // its trees have been given back
+			t.dropHand()
 		}
-		if t.hand == nil && !t.take() {
+		if t.paused || t.hand == nil && !t.take() {
 			return false
 		}
 		done += t.execute()
@@ -54,7 +60,7 @@ func (t *boltTask) work() (more bool) {
 			return false
 		}
 		if done >= turnTuples || t.now-began >= turnTime {
-			return t.out.kept == 0 && (t.hand != nil || t.head < len(t.queue))
+			return t.out.stops == 0 && (t.hand != nil || t.head < len(t.queue))
 		}
 	}
 }
@@ -80,7 +86,7 @@ func (t *boltTask) take() bool {
 			continue // nobody sends one, and what is in hand has a tuple left
 		}
 		t.hand, t.row, t.since, t.slot = p, 0, 0, -1
-		t.refused = t.refused[:0]
+		t.retained, t.holding, t.refused = nil, 0, t.refused[:0]
 		t.sender = int(t.index[p.From])
 		t.accounts = t.accounts[:0]
 		for i := range p.Slots {
@@ -99,7 +105,7 @@ func (t *boltTask) execute() int {
 	before := t.now
 	failed := int64(0)
 	end := min(p.Len(), from+t.step)
-	for t.row < end && t.out.kept == 0 && !t.dead {
+	for t.row < end && t.out.stops == 0 && !t.dead {
 		failed += t.some(p, end)
 	}
 	n := t.row - from
@@ -109,7 +115,9 @@ func (t *boltTask) execute() int {
 	in := &t.m.Inputs[p.Input]
 	in.Executed.Add(int64(n))
 	in.Failed.Add(failed)
-	in.Acked.Add(int64(n) - failed)
+	in.Acked.Add(int64(n) - failed - t.heldNow)
+	t.m.Held.Add(t.heldNow)
+	t.heldNow = 0
 	t.queued -= n
 	if t.dead {
 		return n
@@ -168,6 +176,7 @@ func (t *boltTask) tell(sender int, limit uint64) {
 // behind the tuple, after a failure, and says how many failed: 0 or 1.
 func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 	t.during = "Execute"
+	t.calls++
 	defer func() {
 		if r := recover(); r != nil {
 			failed = 1
@@ -179,11 +188,12 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 		for t.row < end {
 			if err := t.bolt.Execute(p.Tuple(t.row), t.collector); err != nil {
 				t.tellFailure(err.Error()) // which may panic, so the tuple is still in hand
+				t.unretain()
 				t.row++
 				return 1
 			}
 			t.row++
-			if t.out.kept > 0 {
+			if t.out.stops > 0 {
 				break
 			}
 		}
@@ -193,7 +203,7 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 		ref := p.Refs[t.row]
 		if int(ref.Slot) != t.slot {
 			t.leave(p)
-			t.enterSlot(p, int(ref.Slot))
+			t.enterSlot(p, ref)
 		}
 		t.anchor.index = ref.Index
 		if err := t.bolt.Execute(p.Tuple(t.row), t.collector); err != nil {
@@ -202,12 +212,13 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 				class = acker.Rejected
 			}
 			t.refuse(class, err.Error()) // which may panic, so the tuple is still in hand
+			t.unretain()
 			t.row++
 			failed = 1
 			break
 		}
 		t.row++
-		if t.out.kept > 0 {
+		if t.out.stops > 0 {
 			break
 		}
 	}
@@ -215,32 +226,68 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 	return failed
 }
 
-// enterSlot makes the tuples that follow anchored to another tree.
-func (t *boltTask) enterSlot(p *tuple.Parcel, slot int) {
-	t.slot = slot
-	t.anchor.tree = p.Slots[slot].Tree
-	t.anchor.acc = &t.accounts[slot].account
+// enterSlot makes the tuples that follow anchored to another tree, or the next one
+// to several messages.
+func (t *boltTask) enterSlot(p *tuple.Parcel, ref tuple.Ref) {
 	t.keys++
 	t.anchor.key = t.keys
 	t.out.anchor = &t.anchor
+	if ref.Slot != tuple.Several {
+		t.slot = int(ref.Slot)
+		t.anchor.tree, t.anchor.more = p.Slots[t.slot].Tree, nil
+		t.anchor.acc = &t.account(t.slot).account
+		return
+	}
+	t.slot = -1 // of no tuple, so that the next one comes here again
+	t.several = t.several[:0]
+	for _, r := range p.Lists[ref.Index] {
+		t.several = append(t.several, anchor{
+			tree: p.Slots[r.Slot].Tree, index: r.Index, slot: int(r.Slot), acc: &t.account(int(r.Slot)).account,
+		})
+	}
+	t.anchor.more = t.several
+}
+
+// account returns the account of a slot of the parcel in hand.
+func (t *boltTask) account(slot int) *slotAccount {
+	a := &t.accounts[slot]
+	if a.part != nil {
+		return &a.part.slotAccount
+	}
+	return a
 }
 
 // leave books the tuples up to t.row, acked or failed: their tree's part is so
 // much less, and its entry leaves when nothing is left.
 func (t *boltTask) leave(p *tuple.Parcel) {
-	n := t.row - t.since
+	n := t.row - t.since - t.holding
+	t.since, t.holding = t.row, 0
 	if n == 0 {
 		return
 	}
-	t.since = t.row
-	a := &t.accounts[t.slot]
-	if a.left -= uint32(n); a.left == 0 {
-		s := &p.Slots[t.slot]
-		if len(t.refused) > 0 {
-			t.tellRefused(s.Tree)
-		}
-		t.reports.entry(s.Tree, s.Edge^a.xor, a.mask)
+	if t.slot >= 0 {
+		t.book(p, t.slot, uint32(n))
+		return
 	}
+	for i := range t.anchor.more {
+		t.book(p, t.anchor.more[i].slot, 1)
+	}
+}
+
+func (t *boltTask) book(p *tuple.Parcel, slot int, n uint32) {
+	a := t.account(slot)
+	if a.left -= n; a.left > 0 {
+		return
+	}
+	if part := t.accounts[slot].part; part != nil {
+		t.release(part)
+		return
+	}
+	s := &p.Slots[slot]
+	if len(t.refused) > 0 {
+		t.tellRefused(s.Tree)
+	}
+	t.reports.entry(s.Tree, s.Edge^a.xor, a.mask)
 }
 
 // tellFailure makes failures known before messages are dead of them, not too often.
@@ -252,12 +299,34 @@ func (t *boltTask) tellFailure(text string) {
 	}
 }
 
+// refuse notes that the tuple in hand has failed.
 func (t *boltTask) refuse(class acker.FailClass, text string) {
+	text = t.failureText(class, text)
+	if t.anchor.more == nil {
+		t.refuseOne(t.slot, refusal{t.anchor.tree, t.anchor.index, class, text})
+		return
+	}
+	for i := range t.anchor.more {
+		a := &t.anchor.more[i]
+		t.refuseOne(a.slot, refusal{a.tree, a.index, class, text})
+	}
+}
+
+func (t *boltTask) refuseOne(slot int, f refusal) {
+	if p := t.accounts[slot].part; p != nil {
+		p.fails = append(p.fails, f)
+	} else {
+		t.refused = append(t.refused, f)
+	}
+}
+
+// failureText tells of a failure and returns its text for the ledger.
+func (t *boltTask) failureText(class acker.FailClass, text string) string {
 	text = cut(text, failureText)
 	if class != acker.Panicked { // which is told as a death
 		t.tellFailure(text)
 	}
-	t.refused = append(t.refused, refusal{t.anchor.tree, t.anchor.index, class, "bolt " + t.node.Name + ": " + text})
+	return "bolt " + t.node.Name + ": " + text
 }
 
 // tellRefused reports the failures in a tree. They travel with the entry that may
@@ -277,22 +346,30 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 	mistake := tuple.Misused(value)
 	inHand := describe(p, t.row)
 	if mistake == nil {
-		if t.anchor.acc != nil {
+		if t.out.anchor != nil {
 			t.refuse(acker.Panicked, fmt.Sprintf("panic in Execute: %v", value))
 		}
 		for len(t.refused) > 0 { // their entries will never leave
 			t.tellRefused(t.refused[0].tree)
 		}
+		for _, p := range t.parts {
+			for _, f := range p.fails {
+				t.reports.fail(f.tree, f.index, f.class, f.text)
+			}
+		}
 		t.row++
 		t.died(value, inHand)
 		return
 	}
-	t.row++
-	if t.anchor.acc != nil {
+	if t.out.anchor != nil {
 		t.refuse(acker.Rejected, mistake.Error())
-		t.leave(p)
 	} else {
 		t.tellFailure(mistake.Error())
+	}
+	t.unretain()
+	t.row++
+	if t.out.anchor != nil {
+		t.leave(p)
 	}
 }
 
@@ -329,12 +406,14 @@ func describe(p *tuple.Parcel, row int) string {
 
 // unreported visits the accounts of trees in hand whose entry has not left.
 func (t *boltTask) unreported(f func(tuple.TreeID, *account)) {
-	if t.hand == nil {
-		return
-	}
-	for i := range t.accounts {
-		if a := &t.accounts[i]; a.left > 0 {
-			f(t.hand.Slots[i].Tree, &a.account)
+	if t.hand != nil {
+		for i := range t.accounts {
+			if a := &t.accounts[i]; a.left > 0 && a.part == nil {
+				f(t.hand.Slots[i].Tree, &a.account)
+			}
 		}
+	}
+	for _, p := range t.parts {
+		f(p.tree, &p.account)
 	}
 }

@@ -78,13 +78,15 @@ type (
 
 // Timers, to oneself.
 type (
-	begin  struct{} // the pause before this life is over
-	tick   struct{}
-	check  struct{} // deadlines and still-queued notes, each quarter of the message timeout
-	ask    struct{} // still without room?
-	replay struct{ at int64 }
-	reopen struct{ split int } // the pause of a split is over
-	commit struct{}            // positions that wait to be told
+	begin   struct{} // the pause before this life is over
+	tick    struct{}
+	press   struct{} // is MaxPending in the way of what is held?
+	sayHeld struct{} // still at rest, with tuples that are held?
+	check   struct{} // deadlines and still-queued notes, each quarter of the message timeout
+	ask     struct{} // still without room?
+	replay  struct{ at int64 }
+	reopen  struct{ split int } // the pause of a split is over
+	commit  struct{}            // positions that wait to be told
 )
 
 // Class names the kind of a message, for fault plans and event logs.
@@ -94,6 +96,9 @@ func Class(msg any) string {
 		return "parcel"
 	case *acker.Report:
 		if len(m.Entries)+len(m.Fails)+len(m.Lost) == 0 {
+			if len(m.Queued) == 0 {
+				return "held"
+			}
 			return "still-queued"
 		}
 		return "report"

@@ -2,6 +2,7 @@ package task
 
 import (
 	"container/heap"
+	"fmt"
 	"time"
 
 	"github.com/egretstream/egret/acker"
@@ -29,10 +30,15 @@ type origin struct {
 	open     int
 	bytes    int // of batches that are kept
 	trying   int
-	size     int // messages a tree, at present
-	grow     int // trees done since size last changed
+	limit    int   // of open, at present
+	pressing bool  // a timer is set, to see whether the limit is in the way
+	pressed  int64 // messages when it was set
+	size     int   // messages a tree, at present
+	grow     int   // trees done since size last changed
 	waiting  replays
-	alarm    int64 // the time of the replay timer that is wanted; 0: none
+	alarm    int64         // the time of the replay timer that is wanted; 0: none
+	overdue  int64         // messages that timed out
+	tellNext time.Duration // of them
 	blame    map[try]*attempt
 	verdicts []acker.Verdict[run]
 	late     []acker.Fail
@@ -69,6 +75,7 @@ func (o *origin) setup() {
 			o.ledger.Lost(c.now, acker.Death{Task: tuple.TaskID(id), Life: p.Life - 1})
 		}
 	}
+	o.limit = c.set.MaxPending
 	o.size = o.most()
 	o.blame = map[try]*attempt{}
 	o.finished = o.c.batches.put
@@ -86,7 +93,30 @@ func (o *origin) keep(b *spout.Batch) {
 
 // full reports whether MaxPending or its bytes are reached.
 func (o *origin) full() bool {
-	return o.open >= o.c.set.MaxPending || o.bytes >= o.c.set.PendingBytes && o.open > 0
+	if o.bytes >= o.c.set.PendingBytes && o.open > 0 {
+		return true
+	}
+	if o.open < o.limit {
+		return false
+	}
+	if !o.pressing {
+		o.pressing, o.pressed = true, o.c.m.Messages.Load()
+		o.c.after(pressAfter, press{})
+	}
+	return true
+}
+
+// press doubles the limit if nothing but it is in the way: all that is open is
+// held by bolts that wait for what the limit keeps out (R10).
+func (o *origin) press() {
+	o.pressing = false
+	if o.open < o.limit || o.c.m.Messages.Load() != o.pressed {
+		return
+	}
+	if holder, yes := o.ledger.Waiting(o.c.now, pressAfter); yes {
+		o.limit *= 2
+		o.c.set.Event(&Notice{Task: o.c.m.Name, Text: fmt.Sprintf("%d messages are open and %s holds them all: MaxPending of %s is now %d", o.open, o.c.plan.Components[holder].Name, o.c.m.Name, o.limit)})
+	}
 }
 
 // emit sends messages of a kept batch from first on as one tree, and returns how
@@ -251,6 +281,7 @@ func (o *origin) givenBack(v *acker.Verdict[run], r *run) {
 		if v.Holder >= 0 {
 			why += ", held by " + o.c.plan.Components[v.Holder].Name
 		}
+		o.tellTimedOut(r.n, why)
 	}
 	bad := make(map[uint16]*acker.Fail, len(v.Fails))
 	for k := range v.Fails {
@@ -272,6 +303,15 @@ func (o *origin) givenBack(v *acker.Verdict[run], r *run) {
 		}
 		o.wait(a, by)
 	}
+}
+
+// tellTimedOut makes timeouts known, not too often.
+func (o *origin) tellTimedOut(n int32, why string) {
+	if o.overdue += int64(n); o.overdue > int64(n) && o.c.now < o.tellNext {
+		return
+	}
+	o.tellNext = o.c.now + failureEvery
+	o.c.set.Event(&TimedOut{Task: o.c.m.Name, Err: why, TimedOut: o.overdue})
 }
 
 // wait schedules the next attempt: after a pause for a failure, at once for what

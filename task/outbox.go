@@ -21,6 +21,10 @@ type anchor struct {
 	index uint16
 	acc   *account
 	key   uint64 // not 0, and another one whenever tree changes
+	slot  int    // of the parcel in hand, where it comes of one
+	// more are the messages of a tuple that comes of several, those of one tree side
+	// by side; then they count and not the fields above, but for key.
+	more []anchor
 }
 
 // An account adds up the edges charged to one input parcel's part in one tree.
@@ -39,6 +43,7 @@ type account struct {
 //     0 the task executes nothing
 type outbox struct {
 	c       *core
+	bolt    *boltTask // nil: a spout's
 	pairs   []*pair
 	byTask  []*pair // by TaskID; nil for tasks that nothing is sent to
 	streams []output
@@ -47,6 +52,7 @@ type outbox struct {
 	own     *ownMessages // takes what is put now; nil: it has an input
 	live    []*lane
 	kept    int
+	stops   int           // kept, and one more while a bolt wants to be left alone
 	held    int           // shuffles
 	since   time.Duration // when kept last rose from 0
 	asking  bool          // a timer is set
@@ -91,9 +97,9 @@ type lane struct {
 	open   *tuple.Parcel
 	key    uint64 // of the anchor whose tree has the last slot of open; 0: none
 	size   int    // outbox.size
-	slot   uint16 // the last slot of open
-	from   int    // the first tuple of that slot
-	listed bool   // in outbox.live
+	slot   uint16 // of open, that the tuples from from on are of
+	from   int
+	listed bool // in outbox.live
 }
 
 func (o *outbox) setup(c *core, seed uint64) {
@@ -175,7 +181,7 @@ func (o *outbox) add(l *lane, r *tuple.Row, a *anchor) {
 	full := p.Append(r) >= l.size
 	if a != nil {
 		if l.key != a.key {
-			o.slot(l, p, a)
+			full = o.slot(l, p, a) || full
 		}
 		p.Refs = append(p.Refs, tuple.Ref{Slot: l.slot, Index: a.index})
 	}
@@ -186,25 +192,53 @@ func (o *outbox) add(l *lane, r *tuple.Row, a *anchor) {
 
 // slot makes the tuples that go into p from now on those of a's tree. The edge is
 // made now, when the first tuple of the tree goes in, never when the parcel
-// closes (R2).
-func (o *outbox) slot(l *lane, p *tuple.Parcel, a *anchor) {
+// closes (R2). It reports whether p can take no more slots.
+func (o *outbox) slot(l *lane, p *tuple.Parcel, a *anchor) (full bool) {
+	l.count(p)
+	if a.more != nil {
+		return o.list(l, p, a)
+	}
 	l.key = a.key
 	k := len(p.Slots)
 	if k > 0 && p.Slots[k-1].Tree == a.tree {
-		return
+		l.slot = uint16(k - 1)
+		return false
 	}
-	l.count(p)
+	o.edge(l, p, a)
+	l.slot = uint16(k)
+	return false
+}
+
+// edge makes a slot of a's tree and with it an edge.
+func (o *outbox) edge(l *lane, p *tuple.Parcel, a *anchor) {
 	e := o.rnd.next()
 	a.acc.xor ^= e
 	a.acc.mask |= l.pair.bit
 	p.Slots = append(p.Slots, tuple.Slot{Tree: a.tree, Edge: e})
-	l.slot = uint16(k)
 }
 
-// count sets the Count of the last slot, whose tuples are those from l.from on.
+// list makes the next tuple of p one of all the messages of a, in slots of its own.
+func (o *outbox) list(l *lane, p *tuple.Parcel, a *anchor) (full bool) {
+	refs := make([]tuple.Ref, len(a.more))
+	for i := range a.more {
+		m := &a.more[i]
+		if i == 0 || m.tree != a.more[i-1].tree {
+			o.edge(l, p, m)
+		}
+		k := len(p.Slots) - 1
+		p.Slots[k].Count++
+		refs[i] = tuple.Ref{Slot: uint16(k), Index: m.index}
+	}
+	p.Lists = append(p.Lists, refs)
+	l.key, l.slot, a.index = 0, tuple.Several, uint16(len(p.Lists)-1)
+	l.from = len(p.Refs) + 1 // its count is made
+	return len(p.Slots) > tuple.MaxSlots-tuple.MaxAnchors-tuple.MaxParcel
+}
+
+// count adds to the last slot the tuples from l.from on, which are its own.
 func (l *lane) count(p *tuple.Parcel) {
-	if k := len(p.Slots); k > 0 {
-		p.Slots[k-1].Count = uint32(len(p.Refs) - l.from)
+	if n := len(p.Refs) - l.from; n > 0 {
+		p.Slots[l.slot].Count += uint32(n)
 	}
 	l.from = len(p.Refs)
 }
@@ -329,6 +363,7 @@ func (o *outbox) dispatch(l *lane, p *tuple.Parcel) {
 
 // block counts one more reason to execute nothing.
 func (o *outbox) block() {
+	o.stops++
 	if o.kept++; o.kept == 1 {
 		o.since = o.c.now
 		if !o.asking {
@@ -419,6 +454,7 @@ func (o *outbox) unkeep(n int) {
 	if n == 0 {
 		return
 	}
+	o.stops -= n
 	if o.kept -= n; o.kept == 0 {
 		o.c.m.Throttled.Add(int64(o.c.now - o.since))
 	}

@@ -91,6 +91,12 @@ func (r *reporter) queued(t tuple.TreeID) {
 	m.Queued = append(m.Queued, t.Seq)
 }
 
+func (r *reporter) held(t tuple.TreeID, component int, within bool) {
+	if m := r.to(t); m != nil {
+		m.Held = append(m.Held, acker.Held{Seq: t.Seq, Component: component, Within: within})
+	}
+}
+
 // lostTo reports as lost every tree with an unreported edge to a task.
 func (r *reporter) lostTo(task tuple.TaskID) {
 	if r.accounts == nil || !r.c.tracked() || r.c.out.byTask[task] == nil {

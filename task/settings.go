@@ -58,6 +58,8 @@ const (
 	reportSize   = 64 // entries a report
 	backoffFirst = 50 * time.Millisecond
 	backoffMost  = 10 * time.Second
+	heldAfter    = 250 * time.Millisecond // of rest, then a bolt says what it holds
+	pressAfter   = time.Second            // of nothing but what is held, then MaxPending doubles
 	commitEvery  = 100 * time.Millisecond // at most so often for a split
 	emptyPause   = time.Millisecond       // after a Next that appended nothing
 	openSplits   = 16                     // that a task reads at the same time
@@ -77,8 +79,8 @@ func backoff(n int) time.Duration {
 	return min(d, backoffMost)
 }
 
-// An Event is something that happened to a run: *Died, *Failure, *Notice,
-// *DeadLetter or *SourceError.
+// An Event is something that happened to a run: *Died, *Failure, *TimedOut,
+// *Notice, *DeadLetter or *SourceError.
 type Event interface{ event() }
 
 // Died says that an incarnation of a task has ended by a failure.
@@ -95,6 +97,15 @@ type Failure struct {
 	Task   string
 	Err    string // of the last one
 	Failed int64  // in this life, so far
+}
+
+// TimedOut says that messages of a task are replayed because nothing was heard of
+// them. It comes for the first tree of a life, and then at most once in
+// failureEvery.
+type TimedOut struct {
+	Task     string
+	Err      string // names who holds them, if somebody does
+	TimedOut int64  // messages in this life, so far
 }
 
 // Notice is a mistake that the run goes on with.
@@ -126,6 +137,7 @@ type SourceError struct {
 
 func (*Died) event()        {}
 func (*Failure) event()     {}
+func (*TimedOut) event()    {}
 func (*Notice) event()      {}
 func (*DeadLetter) event()  {}
 func (*SourceError) event() {}

@@ -101,6 +101,8 @@ type Component struct {
 	parallel int
 	every    time.Duration
 	ticks    bool // Every was called
+	holds    time.Duration
+	keeps    bool // Holds was called
 	inputs   []Subscription
 }
 
@@ -124,6 +126,15 @@ func (c *Component) Parallel(n int) *Component {
 // greater than zero.
 func (c *Component) Every(d time.Duration) *Component {
 	c.every, c.ticks = d, true
+	return c
+}
+
+// Holds says for how long the tasks of a bolt may keep a tuple that they retain;
+// until then its message does not time out, however long nothing happens to it.
+// Without it only the topology's message timeout holds. It must be greater than
+// zero.
+func (c *Component) Holds(d time.Duration) *Component {
+	c.holds, c.keeps = d, true
 	return c
 }
 

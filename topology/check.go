@@ -88,6 +88,12 @@ func (k *checker) component(c *Component) {
 	case c.ticks && c.every <= 0:
 		k.at(c, ErrInterval, "", "", "the tick interval %v is not greater than zero", c.every)
 	}
+	switch {
+	case c.keeps && c.kind == spoutKind:
+		k.at(c, ErrInterval, "", "", "a spout retains nothing: Holds is for bolts")
+	case c.keeps && c.holds <= 0:
+		k.at(c, ErrInterval, "", "", "the time %v that it holds a tuple is not greater than zero", c.holds)
+	}
 	if c.kind == spoutKind && len(c.streams) == 0 {
 		k.at(c, ErrStream, "", "", "it declares no stream: add .Emits(...)")
 	}

@@ -99,6 +99,9 @@ func (d *drawing) component(c int) {
 	if n.Every > 0 {
 		kind += fmt.Sprintf(", every %v", n.Every)
 	}
+	if n.Holds > 0 {
+		kind += fmt.Sprintf(", holds %v", n.Holds)
+	}
 	var streams []string
 	for _, s := range n.Streams {
 		name := s.Stream

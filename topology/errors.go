@@ -25,8 +25,9 @@ var (
 	ErrSubscription = errors.New("bad subscription")
 	// ErrParallel reports a number of tasks outside 1 to 4,096.
 	ErrParallel = errors.New("bad parallelism")
-	// ErrInterval reports a tick interval that is not positive, or on a spout.
-	ErrInterval = errors.New("bad tick interval")
+	// ErrInterval reports a time given to Every or Holds that is not positive, or on a
+	// spout.
+	ErrInterval = errors.New("bad interval")
 	// ErrCycle reports a component whose output comes back to it.
 	ErrCycle = errors.New("cycle")
 	// ErrUnreachable reports a bolt that no spout sends to.

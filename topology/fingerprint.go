@@ -27,6 +27,9 @@ func (p *Plan) describe(w io.Writer) {
 	for i := range p.Components {
 		n := &p.Components[i]
 		fmt.Fprintf(w, "%s %q every %d\n", n.kind(), n.Name, n.Every)
+		if n.Holds > 0 {
+			fmt.Fprintf(w, "holds %d\n", n.Holds)
+		}
 		for _, s := range n.Streams {
 			fmt.Fprintf(w, " stream %q%s\n", s.Stream, quotedEach(s.Fields))
 		}

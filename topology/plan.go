@@ -64,6 +64,7 @@ type Node struct {
 	Parallel int
 	First    tuple.TaskID  // its tasks are First to First+Parallel-1
 	Every    time.Duration // the interval of Tick; 0 for none
+	Holds    time.Duration // how long a tuple may be retained without a word of its message
 	Streams  []*tuple.Schema
 	Inputs   []Input
 	Outputs  []Route // ordered by stream

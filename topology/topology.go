@@ -77,7 +77,7 @@ func (b *Builder) compile(name string, o *Options) *Plan {
 	for i, c := range order {
 		at[c] = i
 		n := &p.Components[i]
-		*n = Node{Name: c.name, Source: c.source, Bolt: c.factory, Parallel: c.parallel, Every: c.every, Streams: c.streams}
+		*n = Node{Name: c.name, Source: c.source, Bolt: c.factory, Parallel: c.parallel, Every: c.every, Holds: c.holds, Streams: c.streams}
 		if k, ok := o.Parallel[c.name]; ok {
 			n.Parallel = k
 		}

@@ -270,6 +270,19 @@ func (t Tuple) CloneInto(p *Parcel) Tuple {
 	return p.Tuple(0)
 }
 
+// Trees calls f for the tree of each message that the i-th tuple of p, which is
+// tracked, comes of.
+func (p *Parcel) Trees(i int, f func(TreeID)) {
+	r := p.Refs[i]
+	if r.Slot != Several {
+		f(p.Slots[r.Slot].Tree)
+		return
+	}
+	for _, r := range p.Lists[r.Index] {
+		f(p.Slots[r.Slot].Tree)
+	}
+}
+
 // In reports whether t is the i-th tuple of p.
 func (t Tuple) In(p *Parcel, i int) bool { return t.p == p && int(t.row) == i && t.gen == p.gen }
 

@@ -131,6 +131,11 @@ func (c behaviorContext) Watch(ref actor.Ref)        { addressOf(ref).watch(c.r.
 func (c behaviorContext) Stop(ref actor.Ref)         { addressOf(ref).stop() }
 func (c behaviorContext) Send(to actor.Ref, msg any) { addressOf(to).send(msg) }
 
+func (c behaviorContext) Poster() func(any) {
+	a := c.r.address
+	return func(msg any) { a.send(msg) }
+}
+
 func (c behaviorContext) After(d time.Duration, msg any) {
 	r := c.r
 	t := &timer{msg: msg}

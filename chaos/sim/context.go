@@ -80,6 +80,22 @@ func (c *context) Stop(ref actor.Ref) {
 	}
 }
 
+// Poster returns a function for the actor's calls and what it gives to Block. A
+// message takes as long as any, for the goroutine that sends it is in no hurry.
+func (c *context) Poster() func(any) {
+	p, _ := c.in()
+	w := p.world
+	return func(msg any) {
+		if w.running != p {
+			w.misuse("a message is posted to %s by another actor", p.label)
+		}
+		if p.state != ended {
+			w.left.Timers++
+			w.push(event{at: w.Now() + w.delay(), kind: atTimer, proc: p, msg: message{from: p, body: msg}})
+		}
+	}
+}
+
 func (c *context) Block(fn func() any) {
 	if p, ok := c.in(); ok {
 		w := p.world
