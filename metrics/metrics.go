@@ -144,6 +144,8 @@ type Task struct {
 	TimedOut Counter // attempts without progress for the message timeout
 	Trying   Counter // gauge: attempts without a verdict
 
+	MaxPending Counter // gauge: messages that may be open
+
 	ReplayedFailed  Counter // replays, by what ended the attempt before
 	ReplayedLost    Counter
 	ReplayedTimeout Counter

@@ -76,6 +76,7 @@ func (o *origin) setup() {
 		}
 	}
 	o.limit = c.set.MaxPending
+	c.m.MaxPending.Set(int64(o.limit))
 	o.size = o.most()
 	o.blame = map[try]*attempt{}
 	o.finished = o.c.batches.put
@@ -115,6 +116,7 @@ func (o *origin) press() {
 	}
 	if holder, yes := o.ledger.Waiting(o.c.now, pressAfter); yes {
 		o.limit *= 2
+		o.c.m.MaxPending.Set(int64(o.limit))
 		o.c.set.Event(&Notice{Task: o.c.m.Name, Text: fmt.Sprintf("%d messages are open and %s holds them all: MaxPending of %s is now %d", o.open, o.c.plan.Components[holder].Name, o.c.m.Name, o.limit)})
 	}
 }

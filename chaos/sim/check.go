@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/egretstream/egret/acker"
@@ -82,15 +83,17 @@ type root struct {
 	all    []*execution
 	owner  *proc // of a bolt's own message: the incarnation, with which it dies
 
-	reads    int // each may become an attempt
-	verdicts int
-	lost     int
-	timedOut int
-	fails    int // tuples that were refused or panicked
-	rejects  int
-	dead     []moment
-	acked    bool
-	death    int // by which it was lost last; -1: none that is not made good
+	reads                int // each may become an attempt
+	verdicts             int
+	lost                 int
+	timedOut             int
+	fails                int // tuples that were refused or panicked
+	rejects              int
+	dead                 []moment
+	acked                bool
+	kin                  *root // to whose tuples these are anchored too; nil: see head
+	kinFails, kinRejects int   // of all kin, if this is the head
+	death                int   // by which it was lost last; -1: none that is not made good
 }
 
 // An execution is one tuple's at one place.
@@ -286,7 +289,7 @@ func (rec *record) verdict(v *task.Verdict) {
 		m := rec.roots[tuple.CloneRow(cells, s.Kinds)[0].Uint64()]
 		m.verdicts++
 		if f, failed := bad[i]; failed {
-			if m.fails == 0 {
+			if m.head().kinFails == 0 {
 				rec.violate("failures", "%s has failed (%s), but no bolt has refused a tuple of it", m.name, f.Err)
 			}
 			continue
@@ -355,7 +358,7 @@ func (rec *record) event(e task.Event) {
 		m := rec.roots[e.Values[0].Uint64()]
 		m.dead = append(m.dead, moment{rec.w.Now(), rec.w.running})
 		most := rec.scene.set.MaxReplays
-		if m.rejects == 0 && (most < 0 || m.fails <= most) {
+		if head := m.head(); head.kinRejects == 0 && (most < 0 || head.kinFails <= most) {
 			rec.violate("dead letters", "%s is dead, but was refused only %d times and never rejected: %s", m.name, m.fails, e.Err)
 		}
 		rec.mended(m)
@@ -366,6 +369,10 @@ func (rec *record) event(e task.Event) {
 			rec.violate("panics", "%s: %v\n%s", e.Task, p.Value, p.Stack)
 		case p != nil && rec.panics+rec.broken == 0, p == nil && rec.kills == 0:
 			rec.violate("panics", "%s has died, and nothing was done to it: %v", e.Task, e.Err)
+		}
+	case *task.Notice:
+		if strings.Contains(e.Text, "a retained tuple") {
+			rec.violate("retained", "%s", e.Text)
 		}
 	case *task.SourceError:
 		if rec.broken == 0 {

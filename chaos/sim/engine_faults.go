@@ -383,8 +383,11 @@ func (a *adversary) tracked(p *tuple.Parcel) {
 	for _, s := range p.Slots {
 		n += s.Count
 	}
-	implied := len(p.Refs) == 0 && len(p.Slots) == 1
-	if int(n) != p.Len() || len(p.Refs) != p.Len() && !implied {
-		a.run.rec.violate("parcels", "%d tuples, but %d belong to trees", p.Len(), n)
+	refs := p.Len() - len(p.Lists)
+	for _, list := range p.Lists {
+		refs += len(list)
+	}
+	if int(n) != refs || len(p.Refs) != p.Len() {
+		a.run.rec.violate("parcels", "%d tuples of %d messages, but the trees count %d", p.Len(), refs, n)
 	}
 }

@@ -118,8 +118,11 @@ func (r *run) step() bool {
 		}
 		for k := range n.Parallel {
 			m := r.rec.ms[int(n.First)+k]
-			if open, most := m.Open(), int64(r.scene.set.MaxPending+r.scene.set.TreeSize); open > most {
-				r.rec.violate("pending", "%s has %d messages open, and MaxPending is %d", m.Name, open, r.scene.set.MaxPending)
+			if open, most := m.Open(), m.MaxPending.Load()+int64(r.scene.set.TreeSize); open > most {
+				r.rec.violate("pending", "%s has %d messages open, and MaxPending is %d", m.Name, open, m.MaxPending.Load())
+			}
+			if m.MaxPending.Load() > int64(r.scene.set.MaxPending) && !r.scene.holds() {
+				r.rec.violate("pending", "MaxPending of %s is %d, and nobody holds anything", m.Name, m.MaxPending.Load())
 			}
 		}
 	}
@@ -181,6 +184,9 @@ func describe(msg any) string {
 		}
 		if len(m.Lost)+len(m.Queued) > 0 {
 			s += fmt.Sprintf(" lost %v queued %v", m.Lost, m.Queued)
+		}
+		if len(m.Held) > 0 {
+			s += fmt.Sprintf(" held %v", m.Held)
 		}
 		return s
 	case *task.Limit:

@@ -50,9 +50,12 @@ const (
 	filtering            // one of every other tuple
 	counting             // one, and some more of its own in Finish
 	ticking              // one, and some more of its own in Tick
+	holding              // one, when it holds enough of them or is ticked
+	calling              // one, when a call comes back
+	inOrder              // the same, in the order of the calls
 )
 
-var actNames = [...]string{"pass", "flatmap", "filter", "count", "tick"}
+var actNames = [...]string{"pass", "flatmap", "filter", "count", "tick", "hold", "call", "call in order"}
 
 func (a act) String() string { return actNames[a] }
 
@@ -92,6 +95,10 @@ type part struct {
 	trouble trouble
 	oneIn   int // tuples in trouble
 	cross   int // panics in Prepare and Tick that are left, of each task
+
+	hold     int  // tuples that it retains at most, or calls at the same time
+	together bool // what it emits is anchored to all that it holds
+	forgets  int  // one in so many it forgets to let go of; 0: none
 }
 
 // An edge is one subscription.
@@ -114,6 +121,9 @@ func (s *scene) String() string {
 			text += fmt.Sprintf(" <-%s.%s(%v)", s.parts[e.from].name, streamName(e.stream), e.grouping)
 		}
 		text += fmt.Sprintf(": %v, up to %v", p.act, p.spend)
+		if p.act.retains() {
+			text += fmt.Sprintf(", %d at most, together %v, forgets one in %d", p.hold, p.together, p.forgets)
+		}
 		if p.trouble != none {
 			text += fmt.Sprintf(", one in %d: %v", p.oneIn, p.trouble)
 		}
@@ -242,15 +252,16 @@ func (s *scene) subscribe(r *rand.Rand, p *part, from int) {
 }
 
 func (s *scene) drawBolt(r *rand.Rand, p *part) {
-	p.act = act(r.IntN(5))
+	p.act = act(r.IntN(len(actNames)+1) % len(actNames))
 	p.spend = one[time.Duration](r, 0, 0, time.Microsecond, 100*time.Microsecond, 2*time.Millisecond, 30*time.Millisecond, 30*time.Millisecond)
 	if p.act == ticking {
 		p.every = around(r, 10*time.Millisecond, time.Second)
 	}
+	s.drawHold(r, p)
 	if s.mood >= failing && chance(r, 40) {
 		p.trouble = one(r, failures, failures, rejects)
 		p.oneIn = 5 + r.IntN(100)
-		if s.mood >= deadly && chance(r, 40) {
+		if s.mood >= deadly && p.act != calling && p.act != inOrder && chance(r, 40) {
 			p.trouble = one(r, accident, poison)
 			p.oneIn = 100 + r.IntN(500)
 			if p.trouble == poison && s.set.MaxReplays < 0 {
@@ -428,6 +439,9 @@ func (s *scene) topology(rec *record) *topology.Topology {
 				c = b.Bolt(p.name, rec.factory(i), subs...)
 				if p.every > 0 {
 					c.Every(p.every)
+				}
+				if p.act.retains() && s.mood != forgetful {
+					c.Holds(mostTime)
 				}
 			}
 			for k := range p.streams {

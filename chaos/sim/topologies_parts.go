@@ -158,6 +158,8 @@ type simBolt struct {
 	closed   int
 	last     map[[2]int64]int64 // the last number heard from an incarnation on a stream
 	streams  []bolt.Output
+	kept     []keptTuple
+	calls    *calls
 }
 
 func (rec *record) factory(part int) bolt.Factory {
@@ -170,7 +172,7 @@ func (rec *record) factory(part int) bolt.Factory {
 
 func (b *simBolt) name() string { return fmt.Sprintf("%s/%d", b.rec.scene.parts[b.part].name, b.task) }
 
-func (b *simBolt) Prepare(_ gocontext.Context, t *bolt.Task) error {
+func (b *simBolt) Prepare(ctx gocontext.Context, t *bolt.Task) error {
 	b.task = t.Index
 	if b.rec.cross(b, "prepare") {
 		panic(panicText)
@@ -179,6 +181,10 @@ func (b *simBolt) Prepare(_ gocontext.Context, t *bolt.Task) error {
 		b.streams = append(b.streams, t.Output(streamName(i)))
 	}
 	b.prepared = true
+	if a := b.rec.scene.parts[b.part].act; a == calling || a == inOrder {
+		b.calls = b.newCalls()
+		return b.calls.Bolt.(bolt.Preparer).Prepare(ctx, t)
+	}
 	return nil
 }
 
@@ -199,11 +205,14 @@ func (b *simBolt) Execute(in tuple.Tuple, out *bolt.Collector) error {
 	if what != none && early {
 		return b.inTrouble(e, what)
 	}
-	for n := range s.children(e.place) {
-		c := child(e.place, n)
-		b.seq++
-		out.To(b.streams[streamOf(c, len(b.streams))]).Emit(s.row(e.root.id, c, b.number, b.seq)...)
+	switch {
+	case b.calls != nil:
+		return b.call(e, what, in, out)
+	case s.parts[b.part].act == holding && what <= rejects:
+		b.keep(e, what, in, out)
+		return nil
 	}
+	b.children(e, out, atOnce|later)
 	if what != none {
 		return b.inTrouble(e, what)
 	}
@@ -214,9 +223,12 @@ func (b *simBolt) Execute(in tuple.Tuple, out *bolt.Collector) error {
 func (b *simBolt) inTrouble(e *execution, what trouble) error {
 	e.fails++
 	e.root.fails++
+	head := e.root.head()
+	head.kinFails++
 	switch what {
 	case rejects:
 		e.root.rejects++
+		head.kinRejects++
 		return bolt.Reject(errTuple)
 	case failures:
 		return errTuple
@@ -237,6 +249,10 @@ func (b *simBolt) own(n int, out *bolt.Collector) {
 }
 
 func (b *simBolt) Tick(out *bolt.Collector) error {
+	b.letGo(out)
+	if b.rec.scene.parts[b.part].act == holding {
+		return nil
+	}
 	if b.ticks++; b.ticks > 12 {
 		return nil
 	}
@@ -251,6 +267,7 @@ func (b *simBolt) Finish(out *bolt.Collector) error {
 	if b.finished++; b.finished > 1 {
 		b.rec.violate("finish", "%s, incarnation %d, is finished twice", b.name(), b.number)
 	}
+	b.letGo(out)
 	if b.rec.scene.parts[b.part].act == counting {
 		b.own(1+int(mix(uint64(b.number), 'g', 0)%20), out)
 	}
