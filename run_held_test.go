@@ -454,6 +454,74 @@ func TestHeldKeepsToBytes(t *testing.T) {
 	})
 }
 
+// When all has been read and waits for what is held, the bolts are asked to let go
+// of it, in the order of the topology, and again when that has led to replays; also
+// when the run is drained.
+func TestFlush(t *testing.T) {
+	for _, drain := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			got, flushes := newTally(), newDiary()
+			source := &numbers{n: 47}
+			if drain {
+				source.n, source.chunk = 1<<30, 47
+				source.next = func(ctx context.Context, _ string, at int) error {
+					if at == 47 {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					return nil
+				}
+			}
+			gather := func(name string) bolt.Factory {
+				return func() bolt.Bolt { return &flushing{tens: tens{}, name: name, d: flushes} }
+			}
+			r, err := egret.Start(t.Context(), topology.New("flush", func(b *topology.Builder) {
+				in := b.Spout("in", source).Emits("n")
+				one := b.Bolt("one", gather("one"), in.Shuffle()).Emits("n").Holds(time.Hour)
+				two := b.Bolt("two", gather("two"), one.Shuffle()).Emits("all").Holds(time.Hour)
+				b.Bolt("out", bolt.Each(func(in tuple.Tuple, _ *bolt.Collector) error {
+					for n := range strings.FieldsSeq(in.String("all")) {
+						if got.add(n) == 1 && n == "46" {
+							return errors.New("once")
+						}
+					}
+					return nil
+				}), two.Shuffle())
+			}), quiet(egret.Config{}))
+			require.NoError(t, err)
+			if drain {
+				time.Sleep(time.Second)
+				r.Drain()
+			}
+			s, err := r.Wait()
+			require.NoError(t, err)
+			require.EqualValues(t, 47, s.Acked)
+			require.Len(t, got.get(), 47)
+			require.Zero(t, s.TimedOut)
+			// The first time one holds 7 and two what 5 times ten have come to; then all is
+			// replayed but one by one, in fours of ten and once more 7.
+			require.Equal(t, []string{"one 7", "two 5"}, flushes.entries()[:2])
+			require.Len(t, flushes.entries(), 4)
+			require.Less(t, s.Elapsed, 3*time.Second)
+		})
+	}
+}
+
+// flushing is tens without a tick.
+type flushing struct {
+	tens
+	name string
+	d    *diary
+}
+
+func (*flushing) Tick(*bolt.Collector) error { return errors.New("it has no interval") }
+
+func (p *flushing) Flush(out *bolt.Collector) error {
+	p.d.add("%s %d", p.name, len(p.held))
+	p.flush(out)
+	return nil
+}
+
 // What a task holds dies with it, and is replayed at once.
 func TestHeldByTheDead(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -6,6 +6,7 @@
 //	tuple --> Execute(in, out) --> nil: acked      error: failed, its message
 //	             |                                 is replayed after a pause
 //	           Tick(out)
+//	           Flush(out)    nothing more for now, and tuples are retained
 //	             |
 //	          Finish(out)   when all input has ended
 //	             |
@@ -49,6 +50,17 @@ type Preparer interface {
 // tracked as a message of the task's own, and replayed by it.
 type Ticker interface {
 	Tick(out *Collector) error
+}
+
+// A Flusher is a Bolt that retains tuples for others to come. Flush is called when
+// it holds some and, for now, no others will come: all sources before it have ended,
+// are being drained, or have failed and will be opened again when what is open is
+// done. So they wait for what is held. What it emits is tracked like
+// what Tick emits, but for what it anchors to tuples that it holds, which it should
+// let go of. If messages are replayed then, it is called again; and it may be called
+// when the last tuple was let go of just before.
+type Flusher interface {
+	Flush(out *Collector) error
 }
 
 // A Finisher is a Bolt with something to say when all its input has ended, once

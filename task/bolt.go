@@ -62,13 +62,15 @@ type boltTask struct {
 	paused      bool   // Execute is to be left alone
 	calls       uint64 // of user code, or stretches of them
 
-	senders []tuple.TaskID
-	index   []int32 // of senders, by TaskID
-	eof     []bool  // by sender: its present life has passed on the end
-	open    int     // senders that have not
-	empty   [][]*tuple.Parcel
-	window  *broker.Window
-	step    int // tuples until the clock is read
+	senders   []tuple.TaskID
+	index     []int32 // of senders, by TaskID
+	eof       []bool  // by sender: its present life has passed on the end
+	dry       []bool  // by sender: it has nothing more for now
+	flushCall uint64  // calls when Flush was last called
+	open      int     // senders that have not
+	empty     [][]*tuple.Parcel
+	window    *broker.Window
+	step      int // tuples until the clock is read
 
 	during    string
 	flushed   time.Duration // when reports were last sent
@@ -109,6 +111,7 @@ func (t *boltTask) Start(ctx actor.Context) {
 		t.index[id] = int32(i)
 	}
 	t.eof, t.open = make([]bool, len(t.senders)), len(t.senders)
+	t.dry = make([]bool, len(t.senders))
 	t.empty = make([][]*tuple.Parcel, len(t.senders))
 	t.window = broker.NewWindow(len(t.senders), broker.Settings{Bytes: t.set.QueuedBytes})
 	t.step = 1
@@ -202,6 +205,10 @@ func (t *boltTask) Receive(ctx actor.Context, msg any) {
 				t.open--
 			}
 		}
+	case *Dry:
+		if t.current(msg.From, msg.FromLife, msg.ToLife) {
+			t.dry[t.index[msg.From]] = true
+		}
 	case *Ask:
 		if t.current(msg.From, msg.FromLife, msg.ToLife) {
 			i := int(t.index[msg.From])
@@ -245,6 +252,7 @@ func (t *boltTask) parcel(p *tuple.Parcel) {
 		t.m.Refused.Add(1)
 		return
 	}
+	t.dry[t.index[p.From]] = false
 	t.window.Weighed(p.Len(), p.Text())
 	t.queue = append(t.queue, p)
 	t.queued += p.Len()
@@ -259,6 +267,7 @@ func (t *boltTask) forgetSender(task tuple.TaskID) {
 	}
 	t.window.Reset(int(i))
 	t.empty[i] = nil
+	t.dry[i] = false
 	if t.eof[i] {
 		t.eof[i] = false
 		t.open++
@@ -344,7 +353,11 @@ func (t *boltTask) rest() {
 		t.saying, t.said = true, t.calls
 		t.after(heldAfter, sayHeld{})
 	}
-	if t.open > 0 || t.hand != nil || t.head < len(t.queue) || t.out.kept > 0 || t.away > 0 {
+	if t.hand != nil || t.head < len(t.queue) || t.out.kept > 0 || t.away > 0 {
+		return
+	}
+	if t.open > 0 {
+		t.runDry()
 		return
 	}
 	if t.phase == working {
@@ -359,9 +372,36 @@ func (t *boltTask) rest() {
 			}
 		}
 	}
-	if t.phase == finished && t.out.kept == 0 && (t.origin == nil || t.origin.atRest()) {
+	switch {
+	case t.phase != finished || t.out.kept > 0:
+	case t.origin == nil || t.origin.atRest():
 		t.end()
+	default:
+		t.origin.runDry()
 	}
+}
+
+// runDry passes on that there is nothing more for now, when all senders have said
+// so, behind what Flush emits.
+func (t *boltTask) runDry() {
+	if t.phase != working || !t.tracked() {
+		return
+	}
+	for i := range t.dry {
+		if !t.dry[i] && !t.eof[i] {
+			return
+		}
+	}
+	if f, is := t.bolt.(bolt.Flusher); is && len(t.parts) > 0 && t.flushCall != t.calls {
+		if !t.callOwn("Flush", func() error { return f.Flush(t.collector) }) {
+			return
+		}
+		t.flushCall = t.calls
+		if t.out.flush(0); t.out.kept > 0 {
+			return
+		}
+	}
+	t.out.dry()
 }
 
 // idleHeld says what is held by a task that has done nothing for a while, so that

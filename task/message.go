@@ -36,6 +36,13 @@ type End struct {
 	FromLife, ToLife tuple.Incarnation
 }
 
+// A Dry says that its sender has sent all that it had for now, and waits for what
+// is held: its input has ended, but for replays. The next parcel takes it back.
+type Dry struct {
+	From, To         tuple.TaskID
+	FromLife, ToLife tuple.Incarnation
+}
+
 // A Peer says which life of a task is the present one and where it is. All
 // lives before it are dead.
 type Peer struct {
@@ -108,6 +115,8 @@ func Class(msg any) string {
 		return "ask"
 	case *End:
 		return "end"
+	case *Dry:
+		return "dry"
 	case *Peers:
 		return "peers"
 	case tick:

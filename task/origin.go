@@ -376,5 +376,13 @@ func (o *origin) check(queued []uint64) {
 	o.ledger.Expire(o.c.now)
 }
 
+// runDry says that there is nothing more for now, when all has been read and nothing
+// waits for a replay. Nothing may be kept or open.
+func (o *origin) runDry() {
+	if len(o.waiting) == 0 {
+		o.c.out.dry()
+	}
+}
+
 // atRest reports whether nothing is open.
 func (o *origin) atRest() bool { return o.open == 0 }

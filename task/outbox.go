@@ -76,6 +76,7 @@ type pair struct {
 	kept  []*tuple.Parcel // closed without room, oldest first
 	free  []*tuple.Parcel // come home empty
 	done  bool            // the end has been passed on and must be again to a new life
+	dry   bool            // the same of a Dry, which no parcel has followed
 }
 
 // A route leads one stream to one component.
@@ -375,6 +376,7 @@ func (o *outbox) block() {
 
 func (o *outbox) send(pr *pair, p *tuple.Parcel) {
 	n := p.Len()
+	pr.dry = false
 	if pr.meter.Sent(n); pr.meter.Room() <= 0 {
 		pr.pace.at = o.c.now
 	}
@@ -484,8 +486,28 @@ func (o *outbox) found(task tuple.TaskID, ref actor.Ref) {
 	pr.ref = ref
 	o.drain(pr)
 	o.release()
+	if pr.dry {
+		o.dryTo(pr)
+	}
 	if pr.done {
 		o.endTo(pr)
+	}
+}
+
+// dry says behind everything else that there is nothing more for now, to those who
+// have not heard it since they last got something. Nothing may be kept or open.
+func (o *outbox) dry() {
+	for _, pr := range o.pairs {
+		if !pr.dry {
+			o.dryTo(pr)
+		}
+	}
+}
+
+func (o *outbox) dryTo(pr *pair) {
+	pr.dry = true
+	if pr.ref != nil {
+		o.c.ctx.Send(pr.ref, &Dry{From: o.c.id, FromLife: o.c.life, To: pr.task, ToLife: o.c.peers[pr.task].Life})
 	}
 }
 

@@ -489,19 +489,18 @@ func (t *spoutTask) stopReading() {
 
 // rest ends the task when there is nothing left to read and nothing open.
 func (t *spoutTask) rest() {
-	if t.ended || t.cur != nil || t.out.kept > 0 || t.origin != nil && !t.origin.atRest() {
+	if t.ended || t.cur != nil || t.out.kept > 0 {
 		return
 	}
-	if !t.drained && !t.listed {
-		return
-	}
-	if !t.drained && t.todo < len(t.splits) {
-		return
-	}
-	for _, r := range t.active {
-		if !r.eof && !(t.drained && r.call == nil) || r.ready != nil {
-			return
+	read := t.hasRead()
+	if t.origin != nil && !t.origin.atRest() {
+		if read || t.mustWait() {
+			t.origin.runDry()
 		}
+		return
+	}
+	if !read {
+		return
 	}
 	for _, r := range t.splits {
 		r.toldAt = 0
@@ -517,6 +516,31 @@ func (t *spoutTask) rest() {
 		return
 	}
 	t.end()
+}
+
+// hasRead reports whether nothing more will be read.
+func (t *spoutTask) hasRead() bool {
+	if !t.drained && (!t.listed || t.todo < len(t.splits)) {
+		return false
+	}
+	for _, r := range t.active {
+		if !r.eof && !(t.drained && r.call == nil) || r.ready != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// mustWait reports whether nothing more will be read until what is open is done:
+// the splits that have not ended have failed, and are opened again then.
+func (t *spoutTask) mustWait() bool {
+	for _, r := range t.active {
+		failed := r.reader == nil && r.call == nil && len(r.waiting) > 0
+		if !r.eof && !failed || r.ready != nil {
+			return false
+		}
+	}
+	return t.listed && (t.todo == len(t.splits) || t.opened >= openSplits)
 }
 
 // Stopped closes the readers.

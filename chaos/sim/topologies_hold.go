@@ -17,7 +17,10 @@ func (s *scene) drawHold(r *rand.Rand, p *part) {
 	switch p.act {
 	case holding:
 		p.hold = one(r, 1, 2, 5, 20, 100)
-		p.every = around(r, 10*time.Millisecond, 3*time.Second)
+		if p.every = around(r, 10*time.Millisecond, 3*time.Second); chance(r, 40) {
+			p.every = 0 // it waits for Flush, or until it holds enough
+			s.set.PendingBytes = 64 << 20
+		}
 		p.together = chance(r, 60)
 		if s.mood == forgetful && chance(r, 50) {
 			p.forgets = 5 + r.IntN(50)
@@ -90,6 +93,11 @@ const (
 	atOnce = 1 << iota // anchored to the tuple in hand
 	later
 )
+
+func (b *simBolt) Flush(out *bolt.Collector) error {
+	b.letGo(out)
+	return nil
+}
 
 // children emits what comes of a tuple, at once, later or both.
 func (b *simBolt) children(e *execution, out *bolt.Collector, when int) {
