@@ -313,8 +313,11 @@ func listing(t *topology.Topology) (listed, error) {
 	for i := range plan.Components {
 		n := &plan.Components[i]
 		kind := "bolt"
-		if n.Source != nil {
+		switch {
+		case n.Source != nil:
 			kind = "spout"
+		case n.Queue != nil:
+			kind = "queue"
 		}
 		l.Components = append(l.Components, listedNode{n.Name, kind, n.Parallel})
 	}

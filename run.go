@@ -152,6 +152,12 @@ func (r *Running) event(e task.Event) {
 	case *task.SourceError:
 		log.Warn("source failed: "+e.Err.Error(), "topology", r.plan.Topology, "task", e.Task,
 			"split", e.Split, "position", e.Position, "again_in", e.Again)
+	case *task.QueueError:
+		if e.Again > 0 {
+			log.Warn("queue failed: "+e.Err.Error(), "topology", r.plan.Topology, "task", e.Task, "again_in", e.Again)
+		} else {
+			log.Warn("queue was not answered: "+e.Err.Error(), "topology", r.plan.Topology, "task", e.Task, "answers_lost", e.Lost)
+		}
 	}
 }
 

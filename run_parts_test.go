@@ -202,7 +202,7 @@ func settled(t *testing.T, s *egret.Stats, err error) {
 	if s.Guarantee == topology.AtMostOnce.String() {
 		return
 	}
-	require.Equal(t, s.Messages, s.Acked+s.Dead+s.Abandoned+s.Open, "messages: %s", s)
+	require.Equal(t, s.Messages, s.Acked+s.Dead+s.HandedBack+s.Abandoned+s.Open, "messages: %s", s)
 	require.Equal(t, s.Attempts, s.Acked+s.Failed+s.Lost+s.TimedOut+s.Trying, "attempts: %s", s)
 	if err == nil || errors.Is(err, egret.ErrDead) {
 		require.Zero(t, s.Open, "open: %s", s)

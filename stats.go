@@ -13,7 +13,7 @@ import (
 //
 // When a run has come to rest,
 //
-//	Messages = Acked + Dead + Abandoned + Open
+//	Messages = Acked + Dead + HandedBack + Abandoned + Open
 //	Attempts = Acked + Failed + Lost + TimedOut + Trying
 //
 // where the messages include what bolts emit in Tick and Finish.
@@ -22,12 +22,13 @@ type Stats struct {
 	Guarantee string        `json:"guarantee"`
 	Elapsed   time.Duration `json:"elapsed_ns"`
 
-	Input     int64 `json:"input"`     // messages of spouts
-	Messages  int64 `json:"messages"`  // those, and what bolts emit in Tick and Finish
-	Acked     int64 `json:"acked"`     // everything that came of them is done
-	Dead      int64 `json:"dead"`      // given up
-	Abandoned int64 `json:"abandoned"` // open when their task died: a spout reads them again, as new messages
-	Open      int64 `json:"open"`
+	Input      int64 `json:"input"`       // messages of spouts and queues
+	Messages   int64 `json:"messages"`    // those, and what bolts emit in Tick and Finish
+	Acked      int64 `json:"acked"`       // everything that came of them is done
+	Dead       int64 `json:"dead"`        // given up
+	HandedBack int64 `json:"handed_back"` // messages of queues that were failed; what comes again is a new message
+	Abandoned  int64 `json:"abandoned"`   // open when their task died: a spout reads them again, as new messages
+	Open       int64 `json:"open"`
 
 	Attempts int64 `json:"attempts"` // emissions, replays included
 	Failed   int64 `json:"failed"`
@@ -53,6 +54,7 @@ type TaskStat struct {
 	Messages        int64         `json:"messages"`
 	Acked           int64         `json:"acked"`
 	Dead            int64         `json:"dead"`
+	HandedBack      int64         `json:"handed_back"`
 	Abandoned       int64         `json:"abandoned"`
 	Attempts        int64         `json:"attempts"`
 	Failed          int64         `json:"failed"`
@@ -109,6 +111,9 @@ func (s *Stats) line(done bool) string {
 		line += fmt.Sprintf(", %s dead, %s open", thousands(s.Dead), thousands(s.Open))
 	}
 	line += fmt.Sprintf("; %s failed, %s lost, %s timed out, %s replayed", thousands(s.Failed), thousands(s.Lost), thousands(s.TimedOut), thousands(s.Replayed))
+	if s.HandedBack > 0 {
+		line += fmt.Sprintf("; %s handed back", thousands(s.HandedBack))
+	}
 	if s.Restarts > 0 {
 		line += fmt.Sprintf("; %s restarts", thousands(s.Restarts))
 	}
@@ -131,7 +136,7 @@ func readStats(plan *topology.Plan, ms []*metrics.Task, elapsed time.Duration) *
 		n := &plan.Components[plan.Tasks[id].Component]
 		t := TaskStat{
 			Task: m.Name, Component: n.Name,
-			Messages: m.Messages.Load() + m.Untracked.Load(), Acked: m.Acked.Load(), Dead: m.Dead.Load(), Abandoned: m.Abandoned.Load(),
+			Messages: m.Messages.Load() + m.Untracked.Load(), Acked: m.Acked.Load(), Dead: m.Dead.Load(), HandedBack: m.HandedBack.Load(), Abandoned: m.Abandoned.Load(),
 			Attempts: m.Attempts.Load(), Failed: m.Failed.Load(), Lost: m.Lost.Load(), TimedOut: m.TimedOut.Load(), Trying: m.Trying.Load(),
 			ReplayedFailed: m.ReplayedFailed.Load(), ReplayedLost: m.ReplayedLost.Load(), ReplayedTimeout: m.ReplayedTimeout.Load(),
 			Queued: m.Queued.Load(), Held: m.Held.Load(), Room: m.Room.Load(), Throttled: time.Duration(m.Throttled.Load()),
@@ -145,12 +150,13 @@ func readStats(plan *topology.Plan, ms []*metrics.Task, elapsed time.Duration) *
 			in := n.Inputs[i].Stream
 			t.Inputs = append(t.Inputs, InputStat{in.Component + "." + in.Stream, m.Inputs[i].Executed.Load(), m.Inputs[i].Acked.Load(), m.Inputs[i].Failed.Load()})
 		}
-		if n.Source != nil {
+		if n.Reads() {
 			s.Input += t.Messages
 		}
 		s.Messages += t.Messages
 		s.Acked += t.Acked
 		s.Dead += t.Dead
+		s.HandedBack += t.HandedBack
 		s.Abandoned += t.Abandoned
 		s.Open += m.Open()
 		s.Attempts += t.Attempts
@@ -174,8 +180,8 @@ func (s *Stats) laws() error {
 		if s.Guarantee == topology.AtMostOnce.String() {
 			break
 		}
-		if t.Messages != t.Acked+t.Dead+t.Abandoned {
-			return fmt.Errorf("%w: task %s: %d messages, but %d acked, %d dead and %d abandoned", errLaw, t.Task, t.Messages, t.Acked, t.Dead, t.Abandoned)
+		if t.Messages != t.Acked+t.Dead+t.HandedBack+t.Abandoned {
+			return fmt.Errorf("%w: task %s: %d messages, but %d acked, %d dead, %d handed back and %d abandoned", errLaw, t.Task, t.Messages, t.Acked, t.Dead, t.HandedBack, t.Abandoned)
 		}
 		if t.Attempts != t.Acked+t.Failed+t.Lost+t.TimedOut {
 			return fmt.Errorf("%w: task %s: %d attempts, but %d acked, %d failed, %d lost and %d timed out", errLaw, t.Task, t.Attempts, t.Acked, t.Failed, t.Lost, t.TimedOut)

@@ -124,7 +124,7 @@ type Input struct {
 //
 // Two laws hold whenever the task is at rest, and are checked at the end of a run:
 //
-//	Messages = Acked + Dead + Abandoned + Open()
+//	Messages = Acked + Dead + HandedBack + Abandoned + Open()
 //	Attempts = Acked + Failed + Lost + TimedOut + Trying
 type Task struct {
 	Name    string // "count/2"
@@ -134,6 +134,9 @@ type Task struct {
 	Messages Counter // emitted for the first time
 	Acked    Counter // everything that came of them is done
 	Dead     Counter // given up: rejected, or failed more than MaxReplays times
+	// HandedBack are a queue's messages that it was told the failure of, whatever the
+	// reason: each is one call of Fail.
+	HandedBack Counter
 	// Abandoned were open when their incarnation ended. A spout's successor reads
 	// them again, as new messages; what a bolt said in Tick or Finish is gone.
 	Abandoned Counter
@@ -167,9 +170,9 @@ func NewTask(name string, streams, inputs int) *Task {
 	return &Task{Name: name, Streams: make([]Stream, streams), Inputs: make([]Input, inputs)}
 }
 
-// Open returns the messages that are neither done nor dead.
+// Open returns the messages of which it is not known what becomes of them.
 func (t *Task) Open() int64 {
-	return t.Messages.Load() - t.Acked.Load() - t.Dead.Load() - t.Abandoned.Load()
+	return t.Messages.Load() - t.Acked.Load() - t.Dead.Load() - t.HandedBack.Load() - t.Abandoned.Load()
 }
 
 // Abandon accounts for the end of an incarnation: what it had open will be read

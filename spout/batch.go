@@ -27,6 +27,13 @@ type Batch struct {
 	segments []Segment
 	n        int
 	text     int
+	asked    []asked // by message, of a queue's
+}
+
+// An asked is the id of a queue's message, until the queue has its answer.
+type asked struct {
+	id       string
+	answered bool
 }
 
 // A Segment is a run of a batch's messages of one stream with the same kinds.
@@ -117,12 +124,28 @@ func (b *Batch) holdsAny() bool {
 	return false
 }
 
+// asks gives the last message an id, by which its queue wants to be answered.
+func (b *Batch) asks(id string) {
+	b.asked = append(b.asked, asked{id: id})
+	b.text += len(id)
+}
+
+// Answer returns the id of message i, and true the first time only: a queue is
+// answered once.
+func (b *Batch) Answer(i int) (id string, first bool) {
+	a := &b.asked[i]
+	first, a.answered = !a.answered, true
+	return a.id, first
+}
+
 // Reset empties b for its next use.
 func (b *Batch) Reset() {
 	if b.text > maxBatchText/2 || b.holdsAny() {
 		clear(b.cells)
 	}
 	b.cells, b.segments = b.cells[:0], b.segments[:0]
+	clear(b.asked)
+	b.asked = b.asked[:0]
 	b.n, b.text, b.Open, b.Done = 0, 0, 0, false
 	b.Position = ""
 }

@@ -43,6 +43,9 @@ type origin struct {
 	verdicts []acker.Verdict[run]
 	late     []acker.Fail
 	learned  []acker.Death
+	// answer, if not nil, takes each verdict in place of the replays: a queue's
+	// messages are not replayed.
+	answer func(*acker.Verdict[run])
 	// finished is told when the last message of a batch is done or dead.
 	finished func(*spout.Batch)
 }
@@ -206,8 +209,10 @@ func (o *origin) verdict(v *acker.Verdict[run]) {
 	if f := o.c.set.Verdict; f != nil {
 		f(&Verdict{Tree: tuple.TreeID{Task: o.c.id, Incarnation: o.c.life, Seq: v.Seq}, Batch: r.batch, First: int(r.first), N: n, Outcome: v.Outcome, Fails: v.Fails})
 	}
-	switch v.Outcome {
-	case acker.Done:
+	switch {
+	case o.answer != nil:
+		o.answer(v)
+	case v.Outcome == acker.Done:
 		if len(v.Fails) == 0 {
 			o.done(r, n)
 			break
@@ -279,10 +284,7 @@ func (o *origin) givenBack(v *acker.Verdict[run], r *run) {
 	by, why := byLoss, "lost with a task"
 	counter := &o.c.m.Lost
 	if v.Outcome == acker.TimedOut {
-		by, why, counter = byTimeout, "no progress for "+o.c.set.MessageTimeout.String(), &o.c.m.TimedOut
-		if v.Holder >= 0 {
-			why += ", held by " + o.c.plan.Components[v.Holder].Name
-		}
+		by, why, counter = byTimeout, o.noProgress(v), &o.c.m.TimedOut
 		o.tellTimedOut(r.n, why)
 	}
 	bad := make(map[uint16]*acker.Fail, len(v.Fails))
@@ -314,6 +316,14 @@ func (o *origin) tellTimedOut(n int32, why string) {
 	}
 	o.tellNext = o.c.now + failureEvery
 	o.c.set.Event(&TimedOut{Task: o.c.m.Name, Err: why, TimedOut: o.overdue})
+}
+
+func (o *origin) noProgress(v *acker.Verdict[run]) string {
+	why := "no progress for " + o.c.set.MessageTimeout.String()
+	if v.Holder >= 0 {
+		why += ", held by " + o.c.plan.Components[v.Holder].Name
+	}
+	return why
 }
 
 // wait schedules the next attempt: after a pause for a failure, at once for what

@@ -80,7 +80,7 @@ func backoff(n int) time.Duration {
 }
 
 // An Event is something that happened to a run: *Died, *Failure, *TimedOut,
-// *Notice, *DeadLetter or *SourceError.
+// *Notice, *DeadLetter, *SourceError or *QueueError.
 type Event interface{ event() }
 
 // Died says that an incarnation of a task has ended by a failure.
@@ -135,12 +135,21 @@ type SourceError struct {
 	Again    time.Duration
 }
 
+// A QueueError says that a call of a queue has failed.
+type QueueError struct {
+	Task  string
+	Err   error         // of Open, Next, Ack or Fail
+	Again time.Duration // Open or Next is called again after it; 0: it was an answer, which is not given again
+	Lost  int64         // answers that could not be given, in this life so far
+}
+
 func (*Died) event()        {}
 func (*Failure) event()     {}
 func (*TimedOut) event()    {}
 func (*Notice) event()      {}
 func (*DeadLetter) event()  {}
 func (*SourceError) event() {}
+func (*QueueError) event()  {}
 
 // A PanicError is a panic of a user's code.
 type PanicError struct {

@@ -14,12 +14,12 @@ import (
 // What a spout task calls of a source may wait, so it is called elsewhere and
 // its result comes as a message.
 
-// calling runs user code and makes an error of its panic. It must not touch t's
+// calling runs user code and makes an error of its panic. It must not touch c's
 // state; what it reads never changes.
-func (t *spoutTask) calling(during string, f func() error) (err error) {
+func (c *core) calling(during string, f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			p := &PanicError{Component: t.node.Name, Task: t.plan.Tasks[t.id].Index, During: during, Value: r, Stack: debug.Stack()}
+			p := &PanicError{Component: c.node.Name, Task: c.plan.Tasks[c.id].Index, During: during, Value: r, Stack: debug.Stack()}
 			if m := tuple.Misused(r); m != nil {
 				p.Value, p.Stack, p.Misuse = m, nil, true
 			}
@@ -70,10 +70,16 @@ func (c *call) back() bool {
 
 // leave says that the task has ended. It returns a reader that is to be closed.
 func (c *call) leave() spout.Reader {
-	if c.end(errLeft); context.Cause(c.first) == errLeft {
+	if c.left() {
 		return nil
 	}
 	return c.reader
+}
+
+// left says that the task has ended, and reports whether the call has not returned.
+func (c *call) left() bool {
+	c.end(errLeft)
+	return context.Cause(c.first) == errLeft
 }
 
 // list asks the source for its splits.

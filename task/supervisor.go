@@ -102,12 +102,16 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 	} else {
 		var alive context.Context
 		alive, c.cancel = context.WithCancel(context.Background())
-		b = NewBolt(alive, s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause)
+		if s.plan.Node(id).Queue != nil {
+			b = NewQueue(alive, s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause)
+		} else {
+			b = NewBolt(alive, s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause)
+		}
 	}
 	c.born = s.ctx.Now() + c.pause
 	c.ref = s.ctx.Spawn(s.ms[id].Name, b)
 	s.ctx.Watch(c.ref)
-	if s.draining && s.plan.Node(id).Source != nil {
+	if s.draining && s.plan.Node(id).Reads() {
 		s.ctx.Send(c.ref, Drain{})
 	}
 }
@@ -169,7 +173,7 @@ func (s *Supervisor) drain(deadline time.Duration) {
 	s.draining = true
 	s.ctx.After(deadline, drainOver{deadline})
 	for id := range s.children {
-		if s.plan.Node(tuple.TaskID(id)).Source != nil {
+		if s.plan.Node(tuple.TaskID(id)).Reads() {
 			s.ctx.Send(s.children[id].ref, Drain{})
 		}
 	}
@@ -214,6 +218,9 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool) {
 	n := progress(m)
 	if n > c.tuples {
 		c.deaths = min(c.deaths, 1) // it gets on: a short pause
+		if s.plan.Node(id).Queue != nil {
+			c.strikes = 0 // as a committed position does for a spout
+		}
 	}
 	if now-c.born >= max(time.Second, 2*c.pause) {
 		c.deaths, c.strikes = 0, 0

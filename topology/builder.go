@@ -37,8 +37,12 @@ const (
 	none       kind = ""
 	undeclared kind = "component"
 	spoutKind  kind = "spout"
+	queueKind  kind = "queue"
 	boltKind   kind = "bolt"
 )
+
+// reads reports whether components of the kind bring messages in.
+func (k kind) reads() bool { return k == spoutKind || k == queueKind }
 
 // Check adds a mistake of the definition's own, such as a parameter that is out
 // of range, to those that Build reports. A nil error is no mistake.
@@ -56,6 +60,14 @@ func (b *Builder) Guarantee(g Guarantee) { b.guarantee = g }
 func (b *Builder) Spout(name string, source spout.Source) *Component {
 	c := b.declare(name, spoutKind)
 	c.source = source
+	return c
+}
+
+// Queue declares a component that reads from a queue, which is told of each
+// message what became of it. Its tasks are made by factory; otherwise it is a spout.
+func (b *Builder) Queue(name string, factory spout.QueueFactory) *Component {
+	c := b.declare(name, queueKind)
+	c.queue = factory
 	return c
 }
 
@@ -89,13 +101,14 @@ func (b *Builder) declare(name string, k kind) *Component {
 	return c
 }
 
-// A Component is a spout or a bolt of a topology. Its methods add to it and
+// A Component is a spout, a queue or a bolt of a topology. Its methods add to it and
 // return it, or make subscriptions to its streams.
 type Component struct {
 	b        *Builder
 	name     string
 	kind     kind
 	source   spout.Source
+	queue    spout.QueueFactory
 	factory  bolt.Factory
 	streams  []*tuple.Schema
 	parallel int

@@ -76,25 +76,25 @@ func (k *checker) component(c *Component) {
 	switch {
 	case c.kind == spoutKind && c.source == nil:
 		k.at(c, ErrNil, "", "", "its source is nil")
-	case c.kind == boltKind && c.factory == nil:
+	case c.kind == boltKind && c.factory == nil, c.kind == queueKind && c.queue == nil:
 		k.at(c, ErrNil, "", "", "its factory is nil")
 	}
 	if c.parallel < 1 || c.parallel > maxParallel {
 		k.at(c, ErrParallel, "", "", "parallelism %s", parallelism(c.parallel))
 	}
 	switch {
-	case c.ticks && c.kind == spoutKind:
-		k.at(c, ErrInterval, "", "", "a spout is not ticked: Every is for bolts")
+	case c.ticks && c.kind.reads():
+		k.at(c, ErrInterval, "", "", "a %s is not ticked: Every is for bolts", c.kind)
 	case c.ticks && c.every <= 0:
 		k.at(c, ErrInterval, "", "", "the tick interval %v is not greater than zero", c.every)
 	}
 	switch {
-	case c.keeps && c.kind == spoutKind:
-		k.at(c, ErrInterval, "", "", "a spout retains nothing: Holds is for bolts")
+	case c.keeps && c.kind.reads():
+		k.at(c, ErrInterval, "", "", "a %s retains nothing: Holds is for bolts", c.kind)
 	case c.keeps && c.holds <= 0:
 		k.at(c, ErrInterval, "", "", "the time %v that it holds a tuple is not greater than zero", c.holds)
 	}
-	if c.kind == spoutKind && len(c.streams) == 0 {
+	if c.kind.reads() && len(c.streams) == 0 {
 		k.at(c, ErrStream, "", "", "it declares no stream: add .Emits(...)")
 	}
 	for i := range c.streams {
@@ -217,7 +217,7 @@ func (k *checker) unused() {
 func (k *checker) reach(topology string) {
 	reached := map[*Component]bool{}
 	for _, c := range k.b.components {
-		reached[c] = c.kind == spoutKind
+		reached[c] = c.kind.reads()
 	}
 	if !slices.ContainsFunc(k.b.components, func(c *Component) bool { return reached[c] }) {
 		k.add(BuildError{Detail: fmt.Sprintf("topology %s has no spout", shown(topology)), Err: ErrNoSpout})

@@ -89,7 +89,7 @@ func (d *drawing) component(c int) {
 	}
 	marks := d.verticals()
 	marks[at] = '●'
-	if n.Source != nil {
+	if n.Reads() {
 		marks[at] = '○'
 	}
 	kind := string(n.kind())

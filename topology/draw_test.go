@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/egretstream/egret/spout"
 )
 
 // shapes are the topologies of the golden drawings and fingerprints.
@@ -42,6 +44,12 @@ var shapes = map[string]func(*Builder){
 		f := b.Bolt("f", noBolt, d.Shuffle(), d.By("x"), c.Shuffle()).EmitsTo("out", "y")
 		b.Bolt("log", noBolt, a.Stream("errors").Global(), f.Stream("out").Global())
 		b.Spout("alone", source{}).Emits("z")
+	},
+	"queue": func(b *Builder) {
+		noted := b.Bolt("note", noBolt, b.Component("jobs").Shuffle(), b.Component("config").All()).Emits("x").Parallel(2)
+		b.Bolt("store", noBolt, noted.Global())
+		b.Queue("jobs", func() spout.Queue { return nil }).Emits("x").Parallel(3)
+		b.Spout("config", source{}).Emits("y")
 	},
 	"fan": func(b *Builder) {
 		in := b.Spout("in", source{}).Emits("x")
@@ -120,7 +128,7 @@ func TestRailsMeet(t *testing.T) {
 			}
 			above, last = line, n
 			if strings.ContainsAny(l, "●○") {
-				require.Equal(t, n.Source != nil, strings.Contains(l, "○"))
+				require.Equal(t, n.Reads(), strings.Contains(l, "○"))
 				require.Contains(t, l, "  "+n.Name+" ")
 				require.Equal(t, len(n.Inputs), inputs, n.Name)
 				c, inputs = c+1, 0

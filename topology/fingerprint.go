@@ -49,8 +49,11 @@ func quotedEach(names []string) string {
 }
 
 func (n *Node) kind() kind {
-	if n.Source != nil {
+	switch {
+	case n.Source != nil:
 		return spoutKind
+	case n.Queue != nil:
+		return queueKind
 	}
 	return boltKind
 }

@@ -31,6 +31,18 @@ var mistakes = []struct {
 		want: `bolt count: stream split.default has no field "wrod" (it has "word")`,
 	},
 	{
+		name: "queues",
+		define: func(b *Builder) {
+			b.Bolt("x", noBolt, b.Queue("jobs", nil).Parallel(0).Every(time.Second).Shuffle())
+		},
+		err: ErrNil,
+		want: `queue jobs: its factory is nil
+queue jobs: parallelism 0 is not between 1 and 4096
+queue jobs: a queue is not ticked: Every is for bolts
+queue jobs: it declares no stream: add .Emits(...)
+bolt x: component jobs has no stream "default" (it has none)`,
+	},
+	{
 		name: "several fields of a grouping",
 		define: func(b *Builder) {
 			s := b.Spout("in", source{}).EmitsTo("pairs", "a", "b")

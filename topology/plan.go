@@ -46,7 +46,7 @@ type Plan struct {
 	Topology   string
 	Guarantee  Guarantee
 	Epoch      uint32
-	Components []Node // in topological order, spouts first where the order is free
+	Components []Node // in topological order, spouts and queues first where the order is free
 	Tasks      []Task // by TaskID
 }
 
@@ -59,8 +59,9 @@ type Task struct {
 // A Node is one component of a plan.
 type Node struct {
 	Name     string
-	Source   spout.Source // of a spout, else nil
-	Bolt     bolt.Factory // of a bolt, else nil
+	Source   spout.Source       // of a spout, else nil
+	Queue    spout.QueueFactory // of a queue, else nil
+	Bolt     bolt.Factory       // of a bolt, else nil
 	Parallel int
 	First    tuple.TaskID  // its tasks are First to First+Parallel-1
 	Every    time.Duration // the interval of Tick; 0 for none
@@ -69,6 +70,9 @@ type Node struct {
 	Inputs   []Input
 	Outputs  []Route // ordered by stream
 }
+
+// Reads reports whether n is a spout or a queue: messages come in by it.
+func (n *Node) Reads() bool { return n.kind().reads() }
 
 // An Input is one subscription, seen by the component that has it.
 type Input struct {

@@ -77,7 +77,7 @@ func (b *Builder) compile(name string, o *Options) *Plan {
 	for i, c := range order {
 		at[c] = i
 		n := &p.Components[i]
-		*n = Node{Name: c.name, Source: c.source, Bolt: c.factory, Parallel: c.parallel, Every: c.every, Holds: c.holds, Streams: c.streams}
+		*n = Node{Name: c.name, Source: c.source, Queue: c.queue, Bolt: c.factory, Parallel: c.parallel, Every: c.every, Holds: c.holds, Streams: c.streams}
 		if k, ok := o.Parallel[c.name]; ok {
 			n.Parallel = k
 		}
@@ -107,12 +107,12 @@ func (b *Builder) compile(name string, o *Options) *Plan {
 }
 
 // order returns the components so that senders come before receivers: spouts
-// first, then always the one declared first among those that can come next.
+// and queues first, then always the one declared first among those that can come next.
 func (b *Builder) order() []*Component {
 	placed := make(map[*Component]bool, len(b.components))
 	order := make([]*Component, 0, len(b.components))
 	for _, c := range b.components {
-		if c.kind == spoutKind {
+		if c.kind.reads() {
 			placed[c] = true
 			order = append(order, c)
 		}

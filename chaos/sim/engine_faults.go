@@ -252,7 +252,7 @@ func (a *adversary) do(x *fault) {
 		a.done[x.kind]++
 	case "stall": // of a ledger, for longer than anything may be silent
 		spouts := 0
-		for spouts < len(a.now) && a.run.plan.Node(tuple.TaskID(spouts)).Source != nil {
+		for spouts < len(a.now) && a.run.plan.Node(tuple.TaskID(spouts)).Reads() {
 			spouts++
 		}
 		if ref = a.now[x.task%spouts]; ref != nil && w.Alive(ref) {

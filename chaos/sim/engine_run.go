@@ -113,7 +113,7 @@ func (r *run) step() bool {
 	r.adv.event()
 	for i := range r.plan.Components {
 		n := &r.plan.Components[i]
-		if n.Source == nil {
+		if !n.Reads() {
 			break // spouts come first
 		}
 		for k := range n.Parallel {

@@ -1,0 +1,263 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/spout"
+)
+
+// A queueCall is a call of Open or Next that is under way elsewhere. If the task
+// ends meanwhile, the call hands back what it has brought and closes the queue.
+type queueCall struct {
+	*call
+	opening bool
+	// Written before the call is back.
+	queue spout.Queue
+	open  bool
+	batch *spout.Batch
+	err   error
+}
+
+// What Block brings back.
+type queueBack struct{ call *queueCall }
+
+// callQueue calls Next for n messages at most, or Open if that has not succeeded.
+func (t *queueTask) callQueue(n int) {
+	c := &queueCall{call: newCall(nil), opening: !t.open, queue: t.queue, open: t.open, batch: t.batches.get()}
+	t.call = c
+	t.into.Collect(c.batch, n)
+	ctx, into := t.reading, t.into
+	t.ctx.Block(func() any {
+		if c.opening {
+			c.err = t.openOf(ctx, c)
+		} else {
+			c.err = t.calling("Next", func() error { return c.queue.Next(ctx, into) })
+		}
+		if !c.back() {
+			t.leftBehind(c)
+		}
+		return queueBack{c}
+	})
+}
+
+// openOf makes the queue of this life and opens it. Nothing else of t is touched.
+func (t *queueTask) openOf(ctx context.Context, c *queueCall) error {
+	return t.calling("Open", func() error {
+		if c.queue == nil {
+			if c.queue = t.node.Queue(); c.queue == nil {
+				return spout.Fatal(errors.New("the factory has returned no queue"))
+			}
+		}
+		if o, is := c.queue.(spout.Opener); is {
+			index := t.plan.Tasks[t.id].Index
+			err := o.Open(ctx, &spout.Task{
+				Topology: t.plan.Topology, Component: t.node.Name, Index: index,
+				Parallel: t.node.Parallel, Logger: t.set.Logger.With("component", t.node.Name, "task", index),
+			})
+			if err != nil {
+				return err
+			}
+		}
+		c.open = true
+		return nil
+	})
+}
+
+// leftBehind is the end of a call whose task has ended. It is not called on the
+// task's turn, but nobody else has the queue any more. The counters are the next
+// life's: these messages are in no books.
+func (t *queueTask) leftBehind(c *queueCall) {
+	var errs []error
+	for i := range c.batch.Len() {
+		id, _ := c.batch.Answer(i)
+		if err := t.calling("Fail", func() error { return c.queue.Fail(context.WithoutCancel(t.alive), id, errNotBegun) }); err != nil {
+			errs = append(errs, fmt.Errorf("fail %q: %w", id, err))
+		}
+	}
+	if len(errs) > 0 {
+		t.set.Event(&QueueError{Task: t.m.Name, Err: errs[0], Lost: int64(len(errs))})
+	}
+	t.closeQueue(c)
+}
+
+func (t *queueTask) closeQueue(c *queueCall) {
+	if q, is := c.queue.(io.Closer); is && c.open {
+		if err := t.calling("Close", q.Close); err != nil {
+			t.set.Event(&Notice{Task: t.m.Name, Text: t.m.Name + ": Close: " + err.Error()})
+		}
+	}
+}
+
+var (
+	errNotBegun  = fmt.Errorf("%w: the message was not begun", spout.ErrUnfinished)
+	errStillOpen = fmt.Errorf("%w: the task has ended with the message open", spout.ErrUnfinished)
+)
+
+// answer tells the queue what became of the messages of a tree. If it panics the
+// rest stays open, and Stopped hands it back.
+func (t *queueTask) answer(v *acker.Verdict[run]) {
+	r, m, fails := &v.Message, t.m, v.Fails
+	lost, counter := spout.ErrLost, &m.Lost
+	if v.Outcome == acker.TimedOut {
+		why := t.origin.noProgress(v)
+		t.origin.tellTimedOut(r.n, why)
+		lost, counter = fmt.Errorf("%w: %s", spout.ErrTimedOut, why), &m.TimedOut
+	}
+	acked, told := 0, 0
+	for i := range int(r.n) {
+		failed := len(fails) > 0 && int(fails[0].Index) == i
+		if t.dead {
+			m.Lost.Add(1)
+			continue
+		}
+		at := int(r.first) + i
+		switch {
+		case failed:
+			m.Failed.Add(1)
+			t.handBack(r.batch, at, failure(&fails[0]))
+			fails = fails[1:]
+		case v.Outcome == acker.Done:
+			acked++
+			t.ack(r.batch, at)
+		default:
+			counter.Add(1)
+			t.handBack(r.batch, at, lost)
+		}
+		told++
+	}
+	if acked > 0 {
+		m.Acked.Add(int64(acked))
+		m.Complete.Record(t.now-r.at, int64(acked))
+	}
+	if told > 0 {
+		t.origin.settled(r.batch, told)
+	}
+}
+
+func failure(f *acker.Fail) error {
+	if f.Class == acker.Rejected {
+		return fmt.Errorf("%w: %s", spout.ErrRejected, f.Err)
+	}
+	return fmt.Errorf("%w: %s", spout.ErrFailed, f.Err)
+}
+
+// ack answers a message that is done. Its counter is the caller's.
+func (t *queueTask) ack(b *spout.Batch, i int) {
+	if id, first := b.Answer(i); first {
+		t.answered("Ack", id, t.calling("Ack", func() error { return t.queue.Ack(t.alive, id) }))
+	}
+}
+
+// handBack answers a message that is not, and reports whether it had no answer yet.
+func (t *queueTask) handBack(b *spout.Batch, i int, why error) bool {
+	id, first := b.Answer(i)
+	if !first {
+		return false
+	}
+	t.m.HandedBack.Add(1)
+	ctx := t.alive
+	if t.phase == queueStopping {
+		ctx = context.WithoutCancel(ctx)
+	}
+	t.answered("Fail", id, t.calling("Fail", func() error { return t.queue.Fail(ctx, id, why) }))
+	return true
+}
+
+// answered looks at what the queue has said to an answer. A panic ends this life.
+func (t *queueTask) answered(during, id string, err error) {
+	if err == nil {
+		return
+	}
+	if p := panicOf(err); p != nil && t.phase != queueStopping {
+		t.fail(err, p.Misuse, true)
+		return
+	}
+	if t.unanswered++; t.unanswered == 1 || t.now >= t.tellAgain {
+		t.tellAgain = t.now + failureEvery
+		t.set.Event(&QueueError{Task: t.m.Name, Err: fmt.Errorf("%s %q: %w", during, id, err), Lost: t.unanswered})
+	}
+}
+
+// giveUpReady hands back the batch that is not begun, if there is one.
+func (t *queueTask) giveUpReady() {
+	b := t.ready
+	if b == nil {
+		return
+	}
+	if t.giveUp(b); t.dead {
+		return
+	}
+	t.ready = nil
+	if t.origin != nil {
+		t.origin.bytes -= b.Size()
+	}
+	t.release(b)
+}
+
+// giveUp hands back what is unanswered in a batch that is held.
+func (t *queueTask) giveUp(b *spout.Batch) {
+	begun := b.Len()
+	switch b {
+	case t.ready:
+		begun = 0
+	case t.cur:
+		begun = t.next
+	}
+	for i := range b.Len() {
+		if t.dead && t.phase != queueStopping {
+			return // of a panic: Stopped goes on here
+		}
+		switch {
+		case i >= begun:
+			if t.handBack(b, i, errNotBegun) {
+				t.m.Messages.Add(1)
+			}
+		case t.handBack(b, i, errStillOpen) && t.origin == nil: // an Ack before it has panicked
+			t.m.Untracked.Add(-1)
+			t.m.Messages.Add(1)
+		}
+	}
+}
+
+func isPanic(err error) bool { return panicOf(err) != nil }
+
+func panicOf(err error) *PanicError {
+	p, _ := errors.AsType[*PanicError](err)
+	return p
+}
+
+// Stopped hands back everything that is in hand and closes the queue.
+func (t *queueTask) Stopped(ctx actor.Context) {
+	t.enter(ctx)
+	t.dead, t.phase = true, queueStopping
+	if t.cancel != nil {
+		t.cancel()
+	}
+	open := make([]*spout.Batch, 0, len(t.held))
+	for b := range t.held {
+		open = append(open, b)
+	}
+	slices.SortFunc(open, func(x, y *spout.Batch) int { return int(x.Number) - int(y.Number) })
+	for _, b := range open {
+		t.giveUp(b)
+	}
+	t.m.Lost.Add(t.m.Trying.Load())
+	t.m.Trying.Set(0)
+	// What is under way is asked last: as long as the task was there, the queue was its.
+	c := t.call
+	if c == nil {
+		c = &queueCall{queue: t.queue, open: t.open}
+	} else if c.left() {
+		return // the call closes the queue, when it returns
+	} else {
+		t.queue, t.ready = c.queue, c.batch
+		t.giveUp(c.batch)
+	}
+	t.closeQueue(c)
+}
