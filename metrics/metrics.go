@@ -135,7 +135,8 @@ type Task struct {
 	Acked    Counter // everything that came of them is done
 	Dead     Counter // given up: rejected, or failed more than MaxReplays times
 	// HandedBack are a queue's messages that it was told the failure of, whatever the
-	// reason: each is one call of Fail.
+	// reason. What a call of Next brings when its incarnation has ended is failed as
+	// well, and counted nowhere.
 	HandedBack Counter
 	// Abandoned were open when their incarnation ended. A spout's successor reads
 	// them again, as new messages; what a bolt said in Tick or Finish is gone.
