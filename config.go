@@ -46,7 +46,8 @@ type Config struct {
 	// replayed. Waiting in a queue does not count. Default 30 s.
 	MessageTimeout time.Duration
 	// MaxReplays is how often a message that fails is replayed before it is dead.
-	// Losses and timeouts do not count. Default 8; ReplayForever, NoReplays.
+	// Losses and timeouts do not count; messages of queues are never replayed. Default 8;
+	// ReplayForever, NoReplays.
 	MaxReplays int
 
 	// ParcelSize is how many tuples travel together at most, 1 to 1,024. Default 256.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -509,5 +511,52 @@ func TestMemoryQueue(t *testing.T) {
 		rejected := slices.DeleteFunc(q.Failed(), func(f from.Failure) bool { return !errors.Is(f.Err, spout.ErrRejected) })
 		require.Len(t, rejected, 1)
 		require.Equal(t, "13", rejected[0].ID)
+	})
+}
+
+// A spool directory under a bolt that fails, dies and rejects: every file is done
+// or moved aside, and nothing is left over.
+func TestSpoolDirectory(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir, done := t.TempDir(), t.TempDir()
+		const files = 200
+		for i := range files {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), []byte(strconv.Itoa(i*i)), 0o600))
+		}
+		tries := newTally()
+		top := topology.New("files", func(b *topology.Builder) {
+			in := b.Queue("files", from.Spool(dir, from.SpoolOptions{UntilEmpty: true, Done: done, MaxRetries: 2})).Emits("name", "content").Parallel(3)
+			b.Bolt("work", bolt.Each(func(in tuple.Tuple, _ *bolt.Collector) error {
+				i, err := strconv.Atoi(in.String("name"))
+				require.NoError(t, err)
+				require.Equal(t, strconv.Itoa(i*i), in.String("content"))
+				switch again := tries.add(in.String("name")); {
+				case i == 100:
+					return bolt.Reject(errBad)
+				case i == 50:
+					return errBad
+				case i%20 == 7 && again == 1:
+					panic("boom")
+				case i%10 == 3 && again < 3:
+					return errBad
+				}
+				return nil
+			}), in.Shuffle()).Parallel(2)
+		})
+		s, err := run(t, top, egret.Config{MaxPending: 20})
+		require.NoError(t, err)
+		require.Equal(t, int64(files-2), s.Acked)
+		finished, err := os.ReadDir(done)
+		require.NoError(t, err)
+		require.Len(t, finished, files-2)
+		var left []string
+		require.NoError(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				left = append(left, strings.TrimPrefix(path, dir))
+			}
+			return err
+		}))
+		require.Equal(t, []string{"/failed/100", "/failed/100.error", "/failed/50", "/failed/50.error"}, left)
+		require.Equal(t, 3, tries.get()["50"])
 	})
 }

@@ -10,6 +10,9 @@
 // position of a split below which everything is done. A task that is started
 // again reads on from there, so between that position and where it was some
 // messages are read twice.
+//
+// A [Queue] is the other kind: it wants an answer for each message, and decides
+// itself what comes again.
 package spout
 
 import (

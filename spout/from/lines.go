@@ -1,4 +1,5 @@
-// Package from has the sources that read files or need a clock.
+// Package from has the sources and queues that read files, need a clock or are
+// shared with the rest of a program.
 //
 //	book.txt   It was the age of wisdom,\nit was the age of fool|ishness,\nit was
 //	             split book.txt:0-52                           | split book.txt:52-

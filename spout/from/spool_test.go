@@ -231,7 +231,7 @@ func TestSpoolOverwritesNothing(t *testing.T) {
 		}
 		require.NoError(t, q.Close())
 		files := append(tree(t, filepath.Join(dir, "failed")), tree(t, done)...)
-		kept := 0
+		kept, reasons := 0, 0
 		for _, name := range files {
 			path := filepath.Join(dir, "failed", name)
 			if _, err := os.Stat(path); err != nil {
@@ -239,9 +239,12 @@ func TestSpoolOverwritesNothing(t *testing.T) {
 			}
 			if strings.HasPrefix(text(t, path), "content of ") {
 				kept++
+			} else {
+				reasons++
 			}
 		}
 		require.Equal(t, count, kept)
+		require.Equal(t, count-4, reasons, "one beside each that was rejected")
 		require.Len(t, tree(t, done), 4)
 	})
 }
