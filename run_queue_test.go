@@ -560,3 +560,30 @@ func TestSpoolDirectory(t *testing.T) {
 		require.Equal(t, 3, tries.get()["50"])
 	})
 }
+
+// A bolt may hold what a queue brings until MaxPending is in the way, which then
+// gives; what it holds for too long times out, and the queue is told who had it.
+func TestQueueHeld(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		q := &broker{n: 10}
+		var held []*bolt.Held
+		top := topology.New("held", func(b *topology.Builder) {
+			in := b.Queue("in", q.queue).Emits("n")
+			b.Bolt("hold", bolt.Each(func(in tuple.Tuple, out *bolt.Collector) error {
+				if in.String("n") == "9" {
+					for _, h := range held[1:] {
+						h.Ack()
+					}
+					return nil
+				}
+				held = append(held, out.Retain(in))
+				return nil
+			}), in.Global()).Holds(10 * time.Second)
+		})
+		_, err := run(t, top, egret.Config{MaxPending: 3, MessageTimeout: time.Second, TreeSize: 1})
+		require.NoError(t, err)
+		q.settled(t)
+		require.Len(t, q.with(nil), 9)
+		require.Equal(t, "timed out: no progress for 1s, held by hold", q.why("0"))
+	})
+}

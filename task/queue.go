@@ -20,8 +20,7 @@ import (
 //   - while out.kept > 0 or the origin is full, nothing is emitted
 //   - a batch with a message that has no answer is in held, or with the call that
 //     is under way
-//   - in hand, that is open or not begun, are at most as many messages as the origin
-//     has a limit, and what
+//   - in hand, that is open or not begun, are at most origin.limit messages, and what
 //     a Next has appended that did not stop when its out was full
 type queueTask struct {
 	core
