@@ -147,7 +147,7 @@ func (s *slot) Close() error {
 // an ack is the truth. The run comes to rest and the laws hold.
 func TestQueueSeeds(t *testing.T) {
 	reasons := map[error]int{}
-	for seed := range uint64(300) {
+	for seed := range uint64(150) {
 		playQueue(t, seed+1, reasons)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed+1)
