@@ -299,6 +299,7 @@ func (t *queueTask) rest() {
 		return
 	}
 	if t.origin != nil && !t.origin.atRest() {
+		t.origin.runDry()
 		return
 	}
 	if t.doomed != nil {
