@@ -23,16 +23,27 @@ type cutter struct {
 	pos     int64 // of block[lo] in the text
 	max     int   // bytes of a line
 	err     error // of r, io.EOF included; block[lo:hi] is what came before it
+	// quotes finds the end of a record that may have line ends in quotes. It is nil
+	// for lines. It has seen what was scanned.
+	quotes *quotes
 }
 
 // line cuts off the next line if it is there up to its line end.
 func (c *cutter) line() (line string, ok bool) {
-	i := bytes.IndexByte(c.block[c.lo+c.scanned:c.hi], '\n')
+	i := c.lineEnd(c.block[c.lo+c.scanned : c.hi])
 	if i < 0 {
 		c.scanned = c.hi - c.lo
 		return "", false
 	}
 	return c.cut(c.scanned+i, 1)
+}
+
+// lineEnd finds the line end in text, which is what has not been scanned.
+func (c *cutter) lineEnd(text []byte) int {
+	if c.quotes != nil {
+		return c.quotes.lineEnd(text)
+	}
+	return bytes.IndexByte(text, '\n')
 }
 
 // rest cuts off what is left behind the last line end, when r has ended.
@@ -51,6 +62,9 @@ func (c *cutter) cut(n, end int) (line string, ok bool) {
 	c.lo += n + end
 	c.pos += int64(n + end)
 	c.scanned = 0
+	if c.quotes != nil {
+		c.quotes.at = fieldStart
+	}
 	return unsafe.String(unsafe.SliceData(text), len(text)), true
 }
 
@@ -61,7 +75,7 @@ func (c *cutter) tooLong() bool {
 	if len(text) <= c.max {
 		return false
 	}
-	if i := bytes.IndexByte(text[c.scanned:], '\n'); i >= 0 {
+	if i := c.lineEnd(text[c.scanned:]); i >= 0 {
 		text = text[:c.scanned+i]
 	}
 	return len(trimCR(text)) > c.max

@@ -51,22 +51,26 @@ const (
 // not. A file that does not exist, may not be read or is damaged ends the run,
 // after the good lines before the damage.
 func Lines(paths ...string) *LineSource {
-	return &LineSource{names: paths, maxLine: defaultLine, rangeSize: rangeSize, stdin: os.Stdin}
+	return &LineSource{names: paths, what: "lines", maxLine: defaultLine, rangeSize: rangeSize, stdin: os.Stdin}
 }
 
 // LinesFS is like [Lines] for files of fsys, such as an embed.FS. Each file is one
 // split, and "-" is no special name.
 func LinesFS(fsys fs.FS, names ...string) *LineSource {
-	return &LineSource{fsys: fsys, names: names, maxLine: defaultLine}
+	return &LineSource{fsys: fsys, names: names, what: "lines", maxLine: defaultLine}
 }
 
 // A LineSource is a [spout.Source] of lines, made by [Lines] or [LinesFS].
 type LineSource struct {
 	fsys      fs.FS // nil for the files of the machine
 	names     []string
+	what      string // it has, for errors
 	maxLine   int
-	rangeSize int64
+	rangeSize int64 // 0: a file is one split
 	stdin     *os.File
+	// records makes what decodes the lines of a file; nil: they are the messages.
+	records func(name string) *records
+	quotes  byte // the comma of records that may have line ends in quotes; 0: none may
 
 	mu sync.Mutex
 	// parts is what Splits found the first time. It stays, so that all tasks of a
@@ -89,7 +93,7 @@ type kind uint8
 
 const (
 	ranged   kind = iota // a range of a regular file
-	whole                // a file of a file system that may be unable to seek
+	whole                // a file that is one split; its file system may be unable to seek
 	zipped               // a .gz
 	streamed             // standard input, a pipe, a device
 )
@@ -122,10 +126,10 @@ func (s *LineSource) list() ([]part, error) {
 		return s.parts, nil
 	}
 	if len(s.names) == 0 {
-		return nil, spout.Fatal(errors.New("a source of lines has no files: name at least one"))
+		return nil, spout.Fatal(fmt.Errorf("a source of %s has no files: name at least one", s.what))
 	}
 	if s.maxLine < 1 {
-		return nil, spout.Fatal(fmt.Errorf("MaxLine of a source of lines is %d: it must be at least 1", s.maxLine))
+		return nil, spout.Fatal(fmt.Errorf("MaxLine of a source of %s is %d: it must be at least 1", s.what, s.maxLine))
 	}
 	var parts []part
 	var errs []error
@@ -161,7 +165,7 @@ func (s *LineSource) divide(parts []part, name string) ([]part, error) {
 		return append(parts, part{split: "-", name: name, kind: streamed}), nil
 	}
 	if name == "" {
-		return parts, spout.Fatal(errors.New("the name of a file of lines is empty"))
+		return parts, spout.Fatal(fmt.Errorf("the name of a file of %s is empty", s.what))
 	}
 	info, err := s.stat(name)
 	if err != nil {
@@ -178,11 +182,11 @@ func (s *LineSource) divide(parts []part, name string) ([]part, error) {
 		}
 		one.kind = zipped
 		return append(parts, one), nil
-	case s.fsys != nil:
-		one.kind = whole
-		return append(parts, one), nil
-	case !regular:
+	case s.fsys == nil && !regular:
 		one.kind = streamed
+		return append(parts, one), nil
+	case s.fsys != nil || s.rangeSize == 0:
+		one.kind = whole
 		return append(parts, one), nil
 	}
 	for start := int64(0); ; start += s.rangeSize {
@@ -211,27 +215,46 @@ func (s *LineSource) stat(name string) (fs.FileInfo, error) {
 
 // Open opens a split's file at a position.
 func (s *LineSource) Open(ctx context.Context, split spout.Split, position string) (spout.Reader, error) {
-	parts, err := s.list()
+	p, pos, err := s.place(split, position)
 	if err != nil {
 		return nil, err
-	}
-	i, ok := s.index[split] // list has made it, and nobody changes it
-	if !ok {
-		return nil, spout.Fatal(fmt.Errorf("there is no split %q: the file has changed since it was divided", split))
-	}
-	p := parts[i]
-	pos := p.start
-	if position != "" {
-		n, err := strconv.ParseInt(position, 10, 64)
-		if err != nil || n < p.start {
-			return nil, spout.Fatal(fmt.Errorf("position %q of split %q is not a byte of it: the position belongs to another source", position, split))
-		}
-		pos = n
 	}
 	if p.kind == streamed {
 		return s.openStream(p, pos)
 	}
+	r, err := s.openPart(ctx, p, pos, position == "")
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// place returns the part that a split is, and the byte that a position is.
+func (s *LineSource) place(split spout.Split, position string) (p part, pos int64, err error) {
+	parts, err := s.list()
+	if err != nil {
+		return p, 0, err
+	}
+	i, ok := s.index[split] // list has made it, and nobody changes it
+	if !ok {
+		return p, 0, spout.Fatal(fmt.Errorf("there is no split %q: the file has changed since it was divided", split))
+	}
+	p = parts[i]
+	if position == "" {
+		return p, p.start, nil
+	}
+	pos, err = strconv.ParseInt(position, 10, 64)
+	if err != nil || pos < p.start {
+		return p, 0, spout.Fatal(fmt.Errorf("position %q of split %q is not a byte of it: the position belongs to another source", position, split))
+	}
+	return p, pos, nil
+}
+
+// openPart opens a part that is no stream. first says that nothing of it has been
+// read.
+func (s *LineSource) openPart(ctx context.Context, p part, pos int64, first bool) (*lineReader, error) {
 	r := &lineReader{name: p.name, end: endless, c: cutter{max: s.maxLine, pos: pos}}
+	s.decode(r)
 	f, err := s.open(p.name)
 	if err != nil {
 		return nil, failed(p.name, err)
@@ -240,7 +263,7 @@ func (s *LineSource) Open(ctx context.Context, split spout.Split, position strin
 	switch p.kind {
 	case ranged:
 		r.end = p.end
-		if position == "" && pos > 0 {
+		if first && pos > 0 {
 			// The byte before tells whether a line begins here.
 			r.skip = true
 			r.c.pos--
@@ -255,6 +278,16 @@ func (s *LineSource) Open(ctx context.Context, split spout.Split, position strin
 		return nil, errors.Join(err, f.Close())
 	}
 	return r, nil
+}
+
+// decode makes r a reader of records if that is what s has.
+func (s *LineSource) decode(r *lineReader) {
+	if s.records != nil {
+		r.records = s.records(r.name)
+	}
+	if s.quotes != 0 {
+		r.c.quotes = &quotes{comma: s.quotes}
+	}
 }
 
 func (s *LineSource) open(name string) (fs.File, error) {

@@ -24,9 +24,15 @@ type lineReader struct {
 	// ready says whether a read would return at once, and may wait a little until
 	// it would. It is nil for files.
 	ready func(wait bool) (bool, error)
+	// records decodes the lines; nil: a line is the message.
+	records *records
+	wrong   error // with the line at c.pos, which is the end of the reading
 }
 
 func (r *lineReader) Next(ctx context.Context, out *spout.Out) error {
+	if r.wrong != nil {
+		return r.wrong
+	}
 	for r.skip {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -37,15 +43,29 @@ func (r *lineReader) Next(ctx context.Context, out *spout.Out) error {
 		if r.c.pos >= r.end {
 			return io.EOF
 		}
-		if line, ok := r.c.line(); ok {
-			out.Emit(line)
-			continue
-		}
-		if err := r.more(ctx, out); err != nil {
-			if out.Len() > 0 && err != io.EOF {
-				return nil // what is wrong is still wrong at the next call
+		at := r.c.pos
+		line, ok := r.c.line()
+		if !ok {
+			var err error
+			if line, ok, err = r.more(ctx, out.Len() == 0); err != nil {
+				if out.Len() > 0 && err != io.EOF {
+					return nil // what is wrong is still wrong at the next call
+				}
+				return err
 			}
-			return err
+		}
+		switch {
+		case !ok:
+		case r.records == nil:
+			out.Emit(line)
+		default:
+			if r.wrong = r.records.take(line, at, out); r.wrong == nil {
+				continue
+			}
+			if r.c.pos = at; out.Len() > 0 {
+				return nil
+			}
+			return r.wrong
 		}
 	}
 	return nil
@@ -54,41 +74,53 @@ func (r *lineReader) Next(ctx context.Context, out *spout.Out) error {
 // errLater says that there is nothing to read now.
 var errLater = errors.New("nothing to read yet")
 
-// more reads on, or says why it cannot.
-func (r *lineReader) more(ctx context.Context, out *spout.Out) error {
+// more reads on, or says why it cannot, or returns the last line, which has no
+// line end.
+func (r *lineReader) more(ctx context.Context, wait bool) (line string, ok bool, err error) {
 	c := &r.c
 	switch {
 	case c.tooLong():
-		return spout.Fatal(fmt.Errorf("the line at byte %d of %s is longer than %s: if that is how it should be, set a higher limit with MaxLine", c.pos, r.name, size(c.max)))
-	case c.err == io.EOF:
-		line, ok := c.rest()
-		if !ok {
-			return io.EOF
+		hint := ""
+		if c.quotes != nil && c.quotes.at == inQuotes {
+			hint = "a quote in it may have no end; "
 		}
-		out.Emit(line)
-		return nil
+		return "", false, spout.Fatal(fmt.Errorf("the line at byte %d of %s is longer than %s: %sif that is how it should be, set a higher limit with MaxLine", c.pos, r.name, size(c.max), hint))
+	case c.err == io.EOF:
+		if line, ok = c.rest(); ok {
+			return line, true, nil
+		}
+		if r.records != nil {
+			if err := r.records.ended(); err != nil {
+				return "", false, err
+			}
+		}
+		return "", false, io.EOF
 	case c.err != nil:
-		return failed(r.name, c.err)
+		return "", false, failed(r.name, c.err)
 	}
 	if err := ctx.Err(); err != nil {
-		return err
+		return "", false, err
 	}
 	if r.ready != nil {
-		if ok, err := r.ready(out.Len() == 0); err != nil {
-			return failed(r.name, err)
+		if ok, err := r.ready(wait); err != nil {
+			return "", false, failed(r.name, err)
 		} else if !ok {
-			return errLater
+			return "", false, errLater
 		}
 	}
 	c.fill()
-	return nil
+	return "", false, nil
 }
 
 func (r *lineReader) Position() string {
 	if r.skip {
 		return "" // not yet at a line of its own
 	}
-	return strconv.FormatInt(r.c.pos, 10)
+	pos := strconv.FormatInt(r.c.pos, 10)
+	if r.records != nil && r.records.line > 0 {
+		pos += ":" + strconv.FormatInt(r.records.line, 10)
+	}
+	return pos
 }
 
 func (r *lineReader) Close() error { return r.file.Close() }

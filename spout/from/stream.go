@@ -59,6 +59,7 @@ func (s *LineSource) stream(p part) (*stream, error) {
 		name = p.name
 	}
 	st := &stream{r: lineReader{name: name, end: endless, file: f, c: cutter{r: f, max: s.maxLine}}}
+	s.decode(&st.r)
 	if p.name == "-" {
 		st.r.file = nil // not ours to close
 	}
