@@ -85,6 +85,7 @@ type Task struct {
 	Component string
 	Index     int // of the task in its component, from 0
 	Parallel  int // tasks of the component
+	Life      int // of the task in this run: 1, and one more each time it is started again
 	Logger    *slog.Logger
 	Streams   []*tuple.Schema // the declared outputs
 }

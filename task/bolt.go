@@ -138,7 +138,7 @@ func (t *boltTask) begin() {
 		if p, is := t.bolt.(bolt.Preparer); is {
 			err = p.Prepare(ctx, &bolt.Task{
 				Topology: t.plan.Topology, Component: t.node.Name, Index: task.Index,
-				Parallel: t.node.Parallel, Logger: t.set.Logger.With("component", t.node.Name, "task", task.Index),
+				Parallel: t.node.Parallel, Life: int(t.life.Restart()), Logger: t.set.Logger.With("component", t.node.Name, "task", task.Index),
 				Streams: t.node.Streams,
 			})
 		}
