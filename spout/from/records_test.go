@@ -261,6 +261,19 @@ func TestBadRecords(t *testing.T) {
 			require.Len(t, rows, 1)
 			require.Equal(t, int64(1), rows[0][0])
 
+			splits, err := source().Splits(t.Context())
+			require.NoError(t, err)
+			r, err := source().Open(t.Context(), splits[0], "")
+			require.NoError(t, err)
+			_, err = some(r, declared(fields...), 10)
+			require.NoError(t, err, "the good record first")
+			_, err = some(r, declared(fields...), 10)
+			require.EqualError(t, err, want)
+			_, at, _ := strings.Cut(want, ", at byte ")
+			at, _, _ = strings.Cut(at, ":")
+			require.Regexp(t, "^"+at+":", r.Position(), "before the bad one")
+			require.NoError(t, r.(io.Closer).Close())
+
 			rows, err = rowsOf(source().BadTo("bad"), declared(fields...), 10)
 			require.NoError(t, err)
 			require.Len(t, rows, 3)
@@ -360,6 +373,7 @@ func TestCSVIsThatOfEncodingCSV(t *testing.T) {
 func FuzzCSV(f *testing.F) {
 	f.Add("a,b\n1,\"2\r\n3\"\r\n\"\"\"\"\n")
 	f.Add("\"a\"b,c\n\"d")
+	f.Add("\"\"\r\r\na")
 	f.Add("a\r\r\n\"a\r\r\n\"\r\n\r")
 	f.Fuzz(func(t *testing.T, text string) {
 		theirs, ours := bothReadings(t, text, func() int { return 4 })
