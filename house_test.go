@@ -70,6 +70,8 @@ var house = map[string]room{
 	".":     {roof, true, "tuple metrics actor spout bolt topology task actor/host chaos/sim bench"},
 
 	"cmd/egret":          {guests, false, ". bench topology examples/wordcount"},
+	"examples/flights":   {guests, true, ". tuple spout spout/from bolt bolt/to topology"},
+	"examples/speeches":  {guests, true, ". tuple spout/from bolt bolt/to topology"},
 	"examples/wordcount": {guests, true, ". tuple spout spout/from bolt bolt/to topology"},
 }
 
