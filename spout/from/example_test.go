@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"testing/fstest"
 
 	"github.com/egretstream/egret"
 	"github.com/egretstream/egret/bolt"
@@ -54,4 +55,37 @@ func ExamplePaced() {
 	// tick
 	// tock
 	// tick
+}
+
+// The fields of a stream choose the columns, and records that are wrong go to a
+// stream of their own.
+func ExampleCSVFS() {
+	files := fstest.MapFS{"prices.csv": {Data: []byte("what,weight,cents\n\"tea, green\",0.1,350\nsalt,1.0,dear\n")}}
+	t := topology.New("prices", func(b *topology.Builder) {
+		source := from.CSVFS(files, "prices.csv").Int("cents").BadTo("bad")
+		read := b.Spout("read", source).Emits("cents", "what").EmitsTo("bad", "error", "record")
+		b.Bolt("print", to.Stdout(), read.Global(), read.Stream("bad").Global())
+	})
+	if _, err := egret.Run(context.Background(), t, egret.Config{}); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// 350 tea, green
+	// line 3 of prices.csv, at byte 39: column "cents" is "dear", not a whole number salt,1.0,dear
+}
+
+func ExampleJSONLinesFS() {
+	files := fstest.MapFS{"quakes.ndjson": {Data: []byte(`{"id": "ak18", "properties": {"mag": 2, "place": "Skagway, Alaska"}}` + "\n" +
+		`{"id": "us20", "properties": {"mag": 4.7}}`)}}
+	t := topology.New("quakes", func(b *topology.Builder) {
+		source := from.JSONLinesFS(files, "quakes.ndjson").Float("properties.mag")
+		read := b.Spout("read", source).Emits("id", "properties.mag", "properties.place")
+		b.Bolt("print", to.Stdout(), read.Global())
+	})
+	if _, err := egret.Run(context.Background(), t, egret.Config{}); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// ak18 2 Skagway, Alaska
+	// us20 4.7 nil
 }
