@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
@@ -92,5 +93,26 @@ func TestFilesSurviveTheirTasks(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, seen, records)
 		require.Positive(t, twice, "at least once: a life that ends behind its work does it again")
+	})
+}
+
+// Bad records that nobody wants are skipped and counted.
+func TestBadRecordsAreCounted(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		files := fstest.MapFS{"a.jsonl": {Data: []byte(strings.Repeat("{\"n\": 1}\nno object\n", 500))}}
+		good := newTally()
+		top := topology.New("skip", func(b *topology.Builder) {
+			read := b.Spout("read", from.JSONLinesFS(files, "a.jsonl").BadTo("bad")).Emits("n").EmitsTo("bad", "error", "record")
+			b.Bolt("good", bolt.Each(func(in tuple.Tuple, _ *bolt.Collector) error {
+				good.add(fmt.Sprint(in.Int64("n")))
+				return nil
+			}), read.Global())
+		})
+		stats, err := egret.Run(t.Context(), top, egret.Config{})
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"1": 500}, good.get())
+		streams := stats.Tasks[0].Streams
+		require.Equal(t, "bad", streams[1].Stream)
+		require.Equal(t, int64(500), streams[1].Emitted)
 	})
 }

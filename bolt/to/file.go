@@ -23,7 +23,8 @@ import (
 // only then replaces one that was there. Until then its lines are in a file of
 // the same name with .partial behind it, which is what is left of a run that was
 // stopped or has failed, and is written anew by the next one. Two runs cannot write to
-// the same path at the same time.
+// the same path at the same time, and none adds to the file of another: where a run
+// goes on from positions that an earlier one has committed, give it a path of its own.
 //
 // One task writes one file. A component with several of them needs {task} in the
 // path, which stands for the number of the task: "part-{task}.txt".

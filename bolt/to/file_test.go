@@ -1,6 +1,7 @@
 package to
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -20,7 +21,7 @@ import (
 // begin prepares a life of task 0 of 1.
 func begin(t require.TestingT, f bolt.Factory, life int) *fileBolt {
 	b := f().(*fileBolt)
-	require.NoError(t, b.Prepare(nil, &bolt.Task{Component: "out", Parallel: 1, Life: life}))
+	require.NoError(t, b.Prepare(context.Background(), &bolt.Task{Component: "out", Parallel: 1, Life: life}))
 	return b
 }
 
@@ -240,7 +241,7 @@ func TestFilesOfSeveralTasks(t *testing.T) {
 	factory := Lines(filepath.Join(dir, "part-{task}.txt"))
 	for i := range 3 {
 		b := factory().(*fileBolt)
-		require.NoError(t, b.Prepare(nil, &bolt.Task{Component: "out", Parallel: 3, Index: i, Life: 1}))
+		require.NoError(t, b.Prepare(context.Background(), &bolt.Task{Component: "out", Parallel: 3, Index: i, Life: 1}))
 		require.NoError(t, b.Execute(row(i), nil))
 		require.NoError(t, b.Finish(nil))
 		require.NoError(t, b.Close())
@@ -273,7 +274,7 @@ func TestFileErrors(t *testing.T) {
 		{func() bolt.Bolt { return &fileBolt{set: used.set} }, bolt.Task{Component: "out"}, "used.partial is being written by somebody else: another run, program or component has the same path"},
 		{changed, bolt.Task{Component: "out", Life: 2}, "changed.partial has 2 bytes and not the 5 that were written to it: somebody else has changed it"},
 	} {
-		require.EqualError(t, tt.factory().(*fileBolt).Prepare(nil, &tt.task), tt.want)
+		require.EqualError(t, tt.factory().(*fileBolt).Prepare(context.Background(), &tt.task), tt.want)
 	}
 	require.NoFileExists(t, "a.partial")
 	require.NoError(t, used.Execute(row("still mine"), nil))

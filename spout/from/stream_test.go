@@ -140,3 +140,32 @@ func TestNamedPipe(t *testing.T) {
 	require.NoError(t, r.(io.Closer).Close())
 	require.ErrorIs(t, file.Close(), os.ErrClosed)
 }
+
+// What reads on from standard input knows the columns, and the number of the line.
+func TestStandardInputOfRecords(t *testing.T) {
+	lines, w := input(t)
+	s := CSV("-").Int("n")
+	s.lines.stdin = lines.stdin
+	streams := declared("n", "text")
+	send(t, w, "text,n\nfirst,1\n\"sec")
+	first, err := s.Open(t.Context(), "-", "")
+	require.NoError(t, err)
+	rows, err := some(first, streams, 10)
+	require.NoError(t, err)
+	require.Equal(t, [][]any{{int64(1), "first"}}, rows, "not the half of one")
+	require.Equal(t, "15:3", first.Position())
+	require.NoError(t, first.(io.Closer).Close())
+
+	second, err := s.Open(t.Context(), "-", "15:3")
+	require.NoError(t, err)
+	send(t, w, "ond\",2\nthird,x")
+	require.NoError(t, w.Close())
+	rows, err = some(second, streams, 10)
+	require.NoError(t, err)
+	require.Equal(t, [][]any{{int64(2), "second"}}, rows)
+	_, err = some(second, streams, 10)
+	if err == nil { // the end comes with a read of its own
+		_, err = some(second, streams, 10)
+	}
+	require.EqualError(t, err, `line 4 of standard input, at byte 26: column "n" is "x", not a whole number`)
+}
