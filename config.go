@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -66,8 +68,21 @@ type Config struct {
 	// a random one.
 	Seed uint64
 	// Logger gets panics, dead letters and errors of sources, and is what bolts
-	// log to. Default: slog.Default().
+	// log to. Each record has attributes that say of which topology, component and
+	// task it is. Of what happens again and again ten records in ten seconds are
+	// written for each kind and component, and the attribute unlogged says how many
+	// were not. Default: slog.Default().
 	Logger *slog.Logger
+
+	// Metrics is where the run registers its metrics when it starts, and takes them
+	// back at its end; docs/metrics.md lists them. Runs of different topologies may
+	// share one. They are read when it is asked for them and cost nothing between; a
+	// pedantic registry does not take the metrics that bolts make for themselves.
+	// Default: none.
+	Metrics prometheus.Registerer
+	// MetricsPerTask shows in Metrics each task by itself, with the label task. Default:
+	// the tasks of a component are added up.
+	MetricsPerTask bool
 }
 
 func (c Config) withDefaults() Config {

@@ -60,14 +60,15 @@ var house = map[string]room{
 
 	"task": {behaviours, false, "tuple metrics actor spout bolt topology acker broker"},
 
-	"actor/host": {hosts, false, "actor"},
-	"spout/from": {hosts, true, "tuple spout"},
-	"bolt/to":    {hosts, true, "tuple bolt"},
-	"chaos/sim":  {hosts, true, "tuple metrics actor spout bolt topology acker broker task"},
+	"actor/host":     {hosts, false, "actor"},
+	"spout/from":     {hosts, true, "tuple spout"},
+	"bolt/to":        {hosts, true, "tuple bolt"},
+	"metrics/scrape": {hosts, false, "tuple metrics topology"},
+	"chaos/sim":      {hosts, true, "tuple metrics actor spout bolt topology acker broker task"},
 
 	// bench is given what runs a topology, so that the root can have it as a command.
 	"bench": {roof, false, "tuple metrics spout spout/from bolt bolt/to topology"},
-	".":     {roof, true, "tuple metrics actor spout bolt topology task actor/host chaos/sim bench"},
+	".":     {roof, true, "tuple metrics actor spout bolt topology task actor/host metrics/scrape chaos/sim bench"},
 
 	"cmd/egret":          {guests, false, ". bench topology examples/wordcount"},
 	"examples/flights":   {guests, true, ". tuple spout spout/from bolt bolt/to topology"},
@@ -80,16 +81,17 @@ var badNames = []string{"util", "utils", "common", "core", "base", "helpers", "s
 
 // What a lower floor may not import, by the first part of the path or all of it.
 var loud = map[string]string{
-	"sync":                 "one goroutine owns each value, so there is nothing to lock; only metrics may use sync/atomic",
-	"os":                   "files and processes belong to a host: return what is to be done, or let the actor Block",
-	"net":                  "sockets belong to a host",
-	"syscall":              "the operating system belongs to a host",
-	"golang.org/x/sys":     "the operating system belongs to a host",
-	"log":                  "return an error or an event, and let the host log it; of log/slog the types are allowed",
-	"math/rand":            "take a *math/rand/v2.Rand as an argument",
-	"crypto/rand":          "take a *math/rand/v2.Rand as an argument",
-	"os/signal":            "signals belong to the root",
-	"github.com/asynkron/": "only actor/host may know protoactor",
+	"sync":                  "one goroutine owns each value, so there is nothing to lock; only metrics may use sync/atomic",
+	"os":                    "files and processes belong to a host: return what is to be done, or let the actor Block",
+	"net":                   "sockets belong to a host",
+	"syscall":               "the operating system belongs to a host",
+	"golang.org/x/sys":      "the operating system belongs to a host",
+	"log":                   "return an error or an event, and let the host log it; of log/slog the types are allowed",
+	"math/rand":             "take a *math/rand/v2.Rand as an argument",
+	"crypto/rand":           "take a *math/rand/v2.Rand as an argument",
+	"os/signal":             "signals belong to the root",
+	"github.com/asynkron/":  "only actor/host may know protoactor",
+	"github.com/prometheus": "tasks count into package metrics; metrics/scrape shows that to Prometheus",
 }
 
 // What a lower floor may not use of packages that it may import.
@@ -260,6 +262,7 @@ func TestHouseRefuses(t *testing.T) {
 		{"task", `package task; import _ "github.com/asynkron/protoactor-go/actor"`, "only actor/host"},
 		{".", `package egret; import _ "github.com/asynkron/protoactor-go/actor"`, "only actor/host"},
 		{"actor/host", `package host; import _ "github.com/asynkron/protoactor-go/actor"`, ""},
+		{"metrics", `package metrics; import "github.com/prometheus/client_golang/prometheus"`, "tasks count into package metrics"},
 		{"bench", `package bench; import "testing"`, "belongs in _test.go"},
 		{"bench", `package bench; import "github.com/stretchr/testify/require"`, "belongs in _test.go"},
 		{"acker", `package acker; func f() { go f() }`, "goroutine"},

@@ -53,6 +53,8 @@ type Running struct {
 	config  Config
 	ended   chan struct{} // closed when nothing runs any more
 	stacks  sync.Map      // of panics, by where and why: those that were logged
+	noise   noise         // and what was not
+	names   metrics.Names // of the bolts' own metrics
 	elapsed time.Duration // these two are written before ended is closed
 	err     error
 }
@@ -71,6 +73,11 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 	for id := range plan.Tasks {
 		n := &plan.Components[plan.Tasks[id].Component]
 		r.ms = append(r.ms, metrics.NewTask(plan.TaskName(tuple.TaskID(id)), len(n.Streams), len(n.Inputs)))
+		r.ms[id].Own.Names = &r.names
+	}
+	unregister, err := r.register()
+	if err != nil {
+		return nil, err
 	}
 	set := c.settings()
 	set.Event = r.event
@@ -87,6 +94,8 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 		r.host.Close()
 		r.elapsed = time.Since(r.began)
 		r.err = r.outcome(err)
+		r.noise.quiet(r)
+		unregister()
 		close(r.ended)
 	}()
 	return r, nil
@@ -132,31 +141,43 @@ func (r *Running) outcome(err error) error {
 
 // event logs what people should hear of.
 func (r *Running) event(e task.Event) {
-	log := r.config.Logger
 	switch e := e.(type) {
 	case *task.Died:
-		attrs := []any{"topology", r.plan.Topology, "task", e.Task, "life", e.Life.String(), "again_in", e.Again}
-		if p, ok := errors.AsType[*task.PanicError](e.Err); ok && r.unseen(p) {
-			attrs = append(attrs, "stack", userStack(p.Stack))
+		if log := r.about(e.Task, "task died"); log != nil {
+			attrs := []any{"life", e.Life.String(), "again_in", e.Again}
+			if p, ok := errors.AsType[*task.PanicError](e.Err); ok && r.unseen(p) {
+				attrs = append(attrs, "stack", userStack(p.Stack))
+			}
+			log.Error("task died: "+e.Err.Error(), attrs...)
 		}
-		log.Error("task died: "+e.Err.Error(), attrs...)
 	case *task.Failure:
-		log.Warn("execution failed: "+e.Err, "topology", r.plan.Topology, "task", e.Task, "failed", e.Failed)
+		if log := r.about(e.Task, "execution failed"); log != nil {
+			log.Warn("execution failed: "+e.Err, "failed", e.Failed)
+		}
 	case *task.TimedOut:
-		log.Warn("messages timed out and are replayed: "+e.Err, "topology", r.plan.Topology, "task", e.Task, "timed_out", e.TimedOut)
+		if log := r.about(e.Task, "messages timed out"); log != nil {
+			log.Warn("messages timed out and are replayed: "+e.Err, "timed_out", e.TimedOut)
+		}
 	case *task.Notice:
-		log.Warn(e.Text, "topology", r.plan.Topology)
+		if log := r.about(e.Task, "notice"); log != nil {
+			log.Warn(e.Text)
+		}
 	case *task.DeadLetter:
-		log.Warn("message is dead: "+e.Err, "topology", r.plan.Topology, "task", e.Task, "stream", e.Stream,
-			"values", deadValues(e), "failures", e.Failures, "losses", e.Losses)
+		if log := r.about(e.Task, "message is dead"); log != nil {
+			log.Warn("message is dead: "+e.Err, "stream", e.Stream,
+				"values", deadValues(e), "failures", e.Failures, "losses", e.Losses)
+		}
 	case *task.SourceError:
-		log.Warn("source failed: "+e.Err.Error(), "topology", r.plan.Topology, "task", e.Task,
-			"split", e.Split, "position", e.Position, "again_in", e.Again)
+		if log := r.about(e.Task, "source failed"); log != nil {
+			log.Warn("source failed: "+e.Err.Error(), "split", e.Split, "position", e.Position, "again_in", e.Again)
+		}
 	case *task.QueueError:
-		if e.Again > 0 {
-			log.Warn("queue failed: "+e.Err.Error(), "topology", r.plan.Topology, "task", e.Task, "again_in", e.Again)
-		} else {
-			log.Warn("queue was not answered: "+e.Err.Error(), "topology", r.plan.Topology, "task", e.Task, "answers_lost", e.Lost)
+		switch log := r.about(e.Task, "queue failed"); {
+		case log == nil:
+		case e.Again > 0:
+			log.Warn("queue failed: "+e.Err.Error(), "again_in", e.Again)
+		default:
+			log.Warn("queue was not answered: "+e.Err.Error(), "answers_lost", e.Lost)
 		}
 	}
 }

@@ -170,7 +170,7 @@ func TestPanicInExecute(t *testing.T) {
 		died := log.with("task died")
 		require.Len(t, died, 3)
 		require.Contains(t, died[0], `out/0: panic in Execute: boom; tuple {n: "77"}`)
-		require.Contains(t, died[0], "task=out/0")
+		require.Contains(t, died[0], "component=out task=0")
 		require.Contains(t, died[0], "run_failure_test.go", "the stack says where")
 	})
 }

@@ -147,9 +147,24 @@ type logbook struct {
 	lines []string
 }
 
+// A page is a logbook with attributes for each record.
+type page struct {
+	*logbook
+	attrs []slog.Attr
+}
+
 func (l *logbook) Enabled(context.Context, slog.Level) bool { return true }
-func (l *logbook) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *logbook) WithAttrs(attrs []slog.Attr) slog.Handler { return page{l, attrs} }
 func (l *logbook) WithGroup(string) slog.Handler            { return l }
+func (p page) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return page{p.logbook, slices.Concat(p.attrs, attrs)}
+}
+func (p page) Handle(ctx context.Context, r slog.Record) error {
+	own := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	own.AddAttrs(p.attrs...)
+	r.Attrs(func(a slog.Attr) bool { own.AddAttrs(a); return true })
+	return p.logbook.Handle(ctx, own)
+}
 
 func (l *logbook) Handle(_ context.Context, r slog.Record) error {
 	line := r.Level.String() + " " + r.Message

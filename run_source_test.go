@@ -168,7 +168,7 @@ func TestReopens(t *testing.T) {
 		}, d.entries())
 		require.Len(t, log.with("source failed"), 8)
 		require.Contains(t, log.with("source failed")[0], "no 30")
-		require.Contains(t, log.with("source failed")[0], "task=in/0")
+		require.Contains(t, log.with("source failed")[0], "component=in task=0")
 		require.EqualValues(t, 100, st.Messages, "none is read twice when all before it was done")
 		require.Zero(t, st.Restarts)
 	})

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/egretstream/egret/metrics"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -83,11 +84,12 @@ type Closer interface {
 type Task struct {
 	Topology  string
 	Component string
-	Index     int // of the task in its component, from 0
-	Parallel  int // tasks of the component
-	Life      int // of the task in this run: 1, and one more each time it is started again
-	Logger    *slog.Logger
+	Index     int             // of the task in its component, from 0
+	Parallel  int             // tasks of the component
+	Life      int             // of the task in this run: 1, and one more each time it is started again
+	Logger    *slog.Logger    // says topology, component and task with each record
 	Streams   []*tuple.Schema // the declared outputs
+	Own       *metrics.Own    // where Counter, Gauge and Histogram put what they make; nil: a new one
 }
 
 // Output returns the handle of a declared stream, for [Collector.To]. A stream

@@ -7,18 +7,15 @@
 // belongs to a task and goes on through the task's incarnations.
 package metrics
 
-import (
-	"math/bits"
-	"sync/atomic"
-	"time"
-)
+import "sync/atomic"
 
 // A Counter is a number with one writer and any number of readers.
 type Counter struct{ n atomic.Int64 }
 
-// Add adds d. Only the owner calls it.
+// Add adds d; less than zero adds nothing, for a count never goes back. Only the
+// owner calls it.
 func (c *Counter) Add(d int64) {
-	if d != 0 {
+	if d > 0 {
 		c.n.Store(c.n.Load() + d)
 	}
 }
@@ -32,79 +29,6 @@ func (c *Counter) Set(v int64) {
 
 // Load returns the number as it was a moment ago.
 func (c *Counter) Load() int64 { return c.n.Load() }
-
-const (
-	fine    = 4 // bits of a value below its highest: 16 buckets an octave, 6 % wide
-	buckets = (64 - fine) << fine
-)
-
-// A Histogram counts durations in buckets about 6 % wide, from 0 to 290 years.
-// It has one writer.
-type Histogram struct {
-	counts [buckets]atomic.Int64
-}
-
-func bucket(v uint64) int {
-	if v < 1<<fine {
-		return int(v)
-	}
-	e := bits.Len64(v) - 1 - fine
-	return (e+1)<<fine + int(v>>e) - 1<<fine
-}
-
-// upper returns the largest value of a bucket.
-func upper(i int) uint64 {
-	if i < 1<<fine {
-		return uint64(i)
-	}
-	e := i>>fine - 1
-	return (uint64(i&(1<<fine-1))+1<<fine+1)<<e - 1
-}
-
-// Record counts d n times; less than zero counts as zero.
-func (h *Histogram) Record(d time.Duration, n int64) {
-	c := &h.counts[bucket(uint64(max(d, 0)))]
-	c.Store(c.Load() + n)
-}
-
-// A Latency is a reading of histograms: some quantiles and how many values they
-// come of. Each quantile is at most 6 % above the true one.
-type Latency struct {
-	Count   int64         `json:"count"`
-	P50     time.Duration `json:"p50_ns"`
-	P99     time.Duration `json:"p99_ns"`
-	P999    time.Duration `json:"p999_ns"`
-	Longest time.Duration `json:"longest_ns"`
-}
-
-// Read sums up histograms.
-func Read(hs ...*Histogram) Latency {
-	var sum [buckets]int64
-	var l Latency
-	for _, h := range hs {
-		for i := range h.counts {
-			n := h.counts[i].Load()
-			sum[i] += n
-			l.Count += n
-		}
-	}
-	at := func(q float64) time.Duration {
-		left := int64(float64(l.Count) * q)
-		for i, n := range sum {
-			if left -= n; left < 0 {
-				return time.Duration(upper(i))
-			}
-		}
-		return l.Longest
-	}
-	for i, n := range sum {
-		if n > 0 {
-			l.Longest = time.Duration(upper(i))
-		}
-	}
-	l.P50, l.P99, l.P999 = at(0.50), at(0.99), at(0.999)
-	return l
-}
 
 // A Stream counts what went out on one stream of a task.
 type Stream struct {
@@ -157,6 +81,7 @@ type Task struct {
 	Untracked Counter // messages emitted under at-most-once, of which nothing else is known
 	Queued    Counter // gauge: tuples received and not executed
 	Held      Counter // gauge: tuples retained
+	Kept      Counter // gauge: bytes of open messages that are kept for replay
 	Room      Counter // gauge: tuples that may be sent before a receiver must give more room
 	Throttled Counter // nanoseconds in which a receiver without room held this task up
 	Restarts  Counter // incarnations after the first
@@ -164,6 +89,8 @@ type Task struct {
 
 	Execute  Histogram // a parcel's time divided by its tuples; of a tuple above 100 us its own time
 	Complete Histogram // from emission of a tree to its last ack, for each of its messages
+
+	Own Own // what the bolt counts for itself
 }
 
 // NewTask returns the counters of a task.
@@ -171,9 +98,11 @@ func NewTask(name string, streams, inputs int) *Task {
 	return &Task{Name: name, Streams: make([]Stream, streams), Inputs: make([]Input, inputs)}
 }
 
-// Open returns the messages of which it is not known what becomes of them.
+// Open returns the messages of which it is not known what becomes of them. It is
+// never less than zero: what is done is read first.
 func (t *Task) Open() int64 {
-	return t.Messages.Load() - t.Acked.Load() - t.Dead.Load() - t.HandedBack.Load() - t.Abandoned.Load()
+	done := t.Acked.Load() + t.Dead.Load() + t.HandedBack.Load() + t.Abandoned.Load()
+	return t.Messages.Load() - done
 }
 
 // Abandon accounts for the end of an incarnation: what it had open will be read
@@ -184,5 +113,6 @@ func (t *Task) Abandon() {
 	t.Trying.Set(0)
 	t.Queued.Set(0)
 	t.Held.Set(0)
+	t.Kept.Set(0)
 	t.Room.Set(0)
 }

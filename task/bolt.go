@@ -138,8 +138,8 @@ func (t *boltTask) begin() {
 		if p, is := t.bolt.(bolt.Preparer); is {
 			err = p.Prepare(ctx, &bolt.Task{
 				Topology: t.plan.Topology, Component: t.node.Name, Index: task.Index,
-				Parallel: t.node.Parallel, Life: int(t.life.Restart()), Logger: t.set.Logger.With("component", t.node.Name, "task", task.Index),
-				Streams: t.node.Streams,
+				Parallel: t.node.Parallel, Life: int(t.life.Restart()), Streams: t.node.Streams, Own: &t.m.Own,
+				Logger: t.set.Logger.With("topology", t.plan.Topology, "component", t.node.Name, "task", task.Index),
 			})
 		}
 	})
@@ -305,6 +305,9 @@ func (t *boltTask) Turn(ctx actor.Context) bool {
 	}
 	t.m.Queued.Set(int64(t.queued))
 	t.m.Room.Set(int64(t.out.roomLeft()))
+	if t.origin != nil {
+		t.m.Kept.Set(int64(t.origin.bytes))
+	}
 	t.out.publish()
 	return more
 }

@@ -473,6 +473,8 @@ func (o *outbox) ask() {
 			o.c.ctx.Send(pr.ref, &Ask{From: o.c.id, FromLife: o.c.life, To: pr.task, ToLife: o.c.peers[pr.task].Life})
 		}
 	}
+	o.c.m.Throttled.Add(int64(o.c.now - o.since)) // up to now: it may last
+	o.since = o.c.now
 	o.asking = true
 	o.c.after(askAfter, ask{})
 }

@@ -387,6 +387,9 @@ func (t *spoutTask) Turn(ctx actor.Context) bool {
 		t.rest()
 	}
 	t.m.Room.Set(int64(t.out.roomLeft()))
+	if t.origin != nil {
+		t.m.Kept.Set(int64(t.origin.bytes))
+	}
 	t.out.publish()
 	return more
 }
