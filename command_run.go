@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/egretstream/egret/metrics/scrape"
 	"github.com/egretstream/egret/topology"
 )
 
@@ -91,6 +93,7 @@ type runOptions struct {
 	replays   int
 	config    Config
 	json      bool
+	metrics   string // address
 }
 
 func (o *runOptions) flags(f *pflag.FlagSet) {
@@ -101,6 +104,8 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	f.DurationVar(&o.config.MessageTimeout, "message-timeout", 30*time.Second, "without a word of a message, then it is replayed")
 	f.DurationVar(&o.config.StopTimeout, "stop-timeout", 30*time.Second, "for what is open when the run is interrupted")
 	f.BoolVar(&o.json, "json", false, "print the statistics on stderr as JSON")
+	f.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus at this address, as in 127.0.0.1:9090; port 0: any that is free")
+	f.BoolVar(&o.config.MetricsPerTask, "metrics-per-task", false, "show in them each task by itself")
 }
 
 // A textValue is the flag of a parameter: the topology parses it.
@@ -168,11 +173,21 @@ func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 	}
 	signals, stop := interrupts() // before there is anything to interrupt
 	defer stop()
+	stderr := c.ErrOrStderr()
+	if o.metrics != "" {
+		registry := newRegistry()
+		config.Metrics = registry
+		server, err := scrape.Listen(o.metrics, registry, slog.Default())
+		if err != nil {
+			return &usageError{fmt.Errorf("--metrics: %w", err)}
+		}
+		defer server.Close()
+		fmt.Fprintln(stderr, "metrics: "+server.URL)
+	}
 	r, err := Start(c.Context(), t, config)
 	if err != nil {
 		return &usageError{err}
 	}
-	stderr := c.ErrOrStderr()
 	show := newProgress(stderr)
 	beat := time.NewTicker(200 * time.Millisecond)
 	defer beat.Stop()

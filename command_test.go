@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -126,6 +128,9 @@ func TestCommandRuns(t *testing.T) {
 		{"--parallel out=many", ExitUsage, "", "parallel"},
 		{"--max-pending -5", ExitUsage, "", "config: MaxPending is -5, but must be at least 1"},
 		{"--message-timeout soon", ExitUsage, "", "message-timeout"},
+		{"--times 1 --metrics 0", ExitDone, "hello, you;", "metrics: http://127.0.0.1:"},
+		{"--times 1 --metrics 0.0.0.0:9090", ExitUsage, "", "--metrics: metrics are served to this machine only, and 0.0.0.0 is not its loopback: use 127.0.0.1:9090"},
+		{"--times 1 --metrics there", ExitUsage, "", `--metrics: "there" is no address to serve metrics at`},
 		{"nothing", ExitUsage, "", "nothing"},
 		{"run nothing", ExitUsage, "", `unknown argument "nothing"`},
 		{"list nothing", ExitUsage, "", "nothing"},
@@ -223,6 +228,45 @@ func TestCommandJSON(t *testing.T) {
 	require.Len(t, s.Tasks, 2)
 	require.Equal(t, []InputStat{{"in.default", 3, 0, 3}}, s.Tasks[1].Inputs)
 	require.Equal(t, []StreamStat{{"default", 3, 3}}, s.Tasks[0].Streams)
+}
+
+// While a topology runs its metrics are served where the command says, and an
+// address that another has is refused before anything starts.
+func TestCommandServesMetrics(t *testing.T) {
+	begun, free := make(chan struct{}), make(chan struct{})
+	top := topology.New("served", func(b *topology.Builder) {
+		in := b.Spout("in", spout.Slice("a")).Emits("n")
+		b.Bolt("out", bolt.Each(func(tuple.Tuple, *bolt.Collector) error { close(begun); <-free; return nil }), in.Shuffle())
+	})
+	screen, code := newScreen(), make(chan int, 1)
+	go func() { // ends with the command, whose code is waited for
+		code <- execute([]*topology.Topology{top}, []string{"--metrics", ":0", "--metrics-per-task"}, strings.NewReader(""), io.Discard, screen)
+	}()
+	<-begun
+	url := regexp.MustCompile(`metrics: (http://(127\.0\.0\.1:\d+)/metrics)\n`).FindStringSubmatch(screen.String())
+	require.NotNil(t, url, "%s", screen)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get(url[1])
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	for _, line := range []string{
+		`egret_messages_open{component="in",task="0",topology="served"} 1`, `egret_up{topology="served"} 1`,
+		`egret_complete_latency_seconds_bucket{component="in",task="0",topology="served",le="+Inf"} 0`,
+		`go_goroutines `, `process_start_time_seconds `,
+	} {
+		require.Contains(t, string(body), "\n"+line)
+	}
+	var said bytes.Buffer
+	taken, _, errs := runLine([]*topology.Topology{greet(&said)}, "--metrics", url[2])
+	require.Equal(t, ExitUsage, taken)
+	require.Contains(t, errs, "--metrics: listen tcp "+url[2]+": bind: address already in use")
+	require.Empty(t, said.String(), "nothing was started")
+	close(free)
+	require.Equal(t, ExitDone, <-code)
+	_, err = client.Get(url[1])
+	require.Error(t, err, "the listener ends with the run")
 }
 
 // The first interrupt finishes what is open, the second one stops.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/egretstream/egret/metrics/scrape"
 )
@@ -26,4 +27,11 @@ func (r *Running) register() (unregister func(), err error) {
 		return nil, fmt.Errorf("config: Metrics: register topology %s: %w", r.plan.Topology, err)
 	}
 	return func() { to.Unregister(c) }, nil
+}
+
+// newRegistry returns what a command serves: the process, and what will run in it.
+func newRegistry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
 }
