@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,6 +125,9 @@ func TestOwnAtTheSameTime(t *testing.T) {
 					return
 				}
 				c.Add(1)
+				if _, err := o.Gauge(fmt.Sprintf("g%d_%d", i, k), "Help."); err != nil {
+					t.Error(err)
+				}
 				if _, err := o.Gauge("disputed", fmt.Sprintf("Help %d.", i)); err != nil {
 					refused[i]++
 				}
@@ -140,6 +144,7 @@ func TestOwnAtTheSameTime(t *testing.T) {
 		})
 	}
 	tasks.Wait()
+	require.Len(t, *names.all.Load(), n+len(all)*n+1, "no name is lost")
 	winners := 0
 	for _, r := range refused {
 		require.True(t, r == 0 || r == n, "%v", refused)
@@ -155,6 +160,28 @@ func TestGauge(t *testing.T) {
 	require.Zero(t, g.Load())
 	g.Set(-2.5)
 	require.Equal(t, -2.5, g.Load())
+}
+
+// Whoever reads while messages are counted sees none that is done before it is
+// there.
+func TestOpenIsNeverNegative(t *testing.T) {
+	m := NewTask("in/0", 0, 0)
+	var ended atomic.Bool
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for !ended.Load() {
+			if n := m.Open(); n < 0 {
+				t.Error("open: ", n)
+				return
+			}
+		}
+	})
+	for range 300_000 {
+		m.Messages.Add(1)
+		m.Acked.Add(1)
+	}
+	ended.Store(true)
+	reader.Wait()
 }
 
 func TestCounterNeverGoesBack(t *testing.T) {
