@@ -18,7 +18,7 @@ func (r *Running) register() (unregister func(), err error) {
 	}
 	c := scrape.New(scrape.Run{
 		Plan: r.plan, Tasks: r.ms, Began: r.began, PerTask: r.config.MetricsPerTask,
-		MaxPending: r.config.MaxPending, MaxPendingBytes: r.config.MaxPendingBytes,
+		MaxPendingBytes: r.config.MaxPendingBytes,
 	})
 	if err := to.Register(c); err != nil {
 		if _, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {

@@ -417,9 +417,9 @@ func TestHeldDoublesPending(t *testing.T) {
 		require.EqualValues(t, 100, s.Acked)
 		require.Zero(t, s.Replayed)
 		require.Equal(t, []string{
-			"WARN 10 messages are open and batch holds them all: MaxPending of in/0 is now 20 topology=batch",
-			"WARN 20 messages are open and batch holds them all: MaxPending of in/0 is now 40 topology=batch",
-			"WARN 40 messages are open and batch holds them all: MaxPending of in/0 is now 80 topology=batch",
+			"WARN 10 messages are open and batch holds them all: MaxPending of in/0 is now 20 topology=batch component=in task=0",
+			"WARN 20 messages are open and batch holds them all: MaxPending of in/0 is now 40 topology=batch component=in task=0",
+			"WARN 40 messages are open and batch holds them all: MaxPending of in/0 is now 80 topology=batch component=in task=0",
 		}, log.with("MaxPending"))
 	})
 }

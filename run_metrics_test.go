@@ -196,6 +196,7 @@ func agree(t *testing.T, s *egret.Stats, got map[string]float64, perTask bool) {
 		want["egret_throttled_seconds_total"+labels()] += x.Throttled.Seconds()
 		if x.Component != "in" {
 			add("egret_queued_tuples", x.Queued)
+			add("egret_held_tuples", x.Held)
 			add("egret_execute_latency_seconds", x.Execute.Count)
 		}
 		if x.Messages == 0 {
@@ -398,6 +399,7 @@ func TestThrottledWhileItLasts(t *testing.T) {
 		const kept = "egret_kept_bytes{component=in,topology=straight}"
 		_, got := scraped(t, r)
 		require.Positive(t, got[kept])
+		require.Equal(t, 65_536.0, got["egret_max_pending_messages{component=in,topology=straight}"])
 		require.InDelta(t, 10, stat(t, running.Stats(), "in/0").Throttled.Seconds(), 0.11)
 		close(free)
 		time.Sleep(10 * time.Second)

@@ -16,9 +16,9 @@ import (
 // Anything else is a misuse.
 //
 // Counting costs a few nanoseconds and no lock, because there is one writer: only
-// the bolt's own methods may count. A goroutine that the bolt has started must not;
-// let it bring its number back, or use an atomic of yours and hand on the
-// difference in Tick. Anybody may read.
+// the bolt's own methods may count. A goroutine that the bolt has started must not,
+// nor a function that [Async] calls; let it bring its number back, or use an atomic
+// of yours and hand on the difference in Tick. Anybody may read.
 func (t *Task) Counter(name, help string) *metrics.Counter {
 	return made(t.own().Counter(name, help))
 }

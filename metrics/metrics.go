@@ -12,10 +12,9 @@ import "sync/atomic"
 // A Counter is a number with one writer and any number of readers.
 type Counter struct{ n atomic.Int64 }
 
-// Add adds d; less than zero adds nothing, for a count never goes back. Only the
-// owner calls it.
+// Add adds d, which is less than zero for a gauge alone. Only the owner calls it.
 func (c *Counter) Add(d int64) {
-	if d > 0 {
+	if d != 0 {
 		c.n.Store(c.n.Load() + d)
 	}
 }

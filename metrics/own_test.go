@@ -184,13 +184,6 @@ func TestOpenIsNeverNegative(t *testing.T) {
 	reader.Wait()
 }
 
-func TestCounterNeverGoesBack(t *testing.T) {
-	var c Counter
-	c.Add(3)
-	c.Add(-2)
-	require.EqualValues(t, 3, c.Load())
-}
-
 func TestReading(t *testing.T) {
 	var h Histogram
 	h.Observe(5)

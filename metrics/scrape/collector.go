@@ -28,7 +28,6 @@ type Run struct {
 	Plan            *topology.Plan
 	Tasks           []*metrics.Task // by TaskID
 	Began           time.Time
-	MaxPending      int
 	MaxPendingBytes int
 	PerTask         bool // not added up by component, with a label for the task
 }
@@ -73,7 +72,6 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	level(up, 1)
 	level(uptime, time.Since(c.Began).Seconds())
 	level(buildInfo, 1, c.build...)
-	level(maxPending, float64(c.MaxPending))
 	level(maxPendingBytes, float64(c.MaxPendingBytes))
 	for i := range c.Plan.Components {
 		n := &c.Plan.Components[i]
@@ -127,7 +125,7 @@ func (c *Collector) collect(out chan<- prometheus.Metric, n *topology.Node, ms [
 	own := n.Source != nil || sum(func(m *metrics.Task) int64 { return m.Messages.Load() + m.Untracked.Load() }) > 0
 	for i := range ofTasks {
 		s := &ofTasks[i]
-		if s.bolts && n.Source != nil || s.messages && !own {
+		if s.bolts && n.Source != nil || s.spouts && n.Source == nil || s.messages && !own {
 			continue
 		}
 		v := sum(s.of) / max(s.per, 1)

@@ -21,7 +21,7 @@ func counted(n int) Run {
 	plan := &topology.Plan{Topology: "counted", Components: []topology.Node{
 		{Name: "out", Parallel: n, Inputs: []topology.Input{{From: 1, Stream: s}, {From: 1, Stream: s}}},
 	}}
-	r := Run{Plan: plan, Began: time.Now(), MaxPending: 7}
+	r := Run{Plan: plan, Began: time.Now()}
 	for i := range n {
 		m := metrics.NewTask(fmt.Sprintf("out/%d", i), 0, 2)
 		m.Inputs[0].Acked.Add(1)

@@ -30,6 +30,7 @@ const (
 	replays         = "egret_replays_total"
 	kept            = "egret_kept_bytes"
 	queued          = "egret_queued_tuples"
+	held            = "egret_held_tuples"
 	room            = "egret_room_tuples"
 	throttled       = "egret_throttled_seconds_total"
 	restarts        = "egret_restarts_total"
@@ -46,7 +47,6 @@ var ofRun = []family{
 	{name: up, help: "1 while the topology runs."},
 	{name: uptime, help: "Time since the topology was started."},
 	{name: buildInfo, help: "1, with the versions of Egret and Go as labels.", labels: []string{"version", "goversion"}},
-	{name: maxPending, help: "Messages of one spout task that may be open."},
 	{name: maxPendingBytes, help: "Bytes that one task may keep for replay."},
 }
 
@@ -59,12 +59,14 @@ var ofComponents = []family{
 	{name: complete, help: "Time from the emission of a message until everything that came of it is done."},
 	{name: messages, help: "Messages, each counted once."},
 	{name: settled, help: "Messages that are open no more.", labels: []string{"outcome"}},
+	{name: maxPending, help: "Messages of spout tasks that may be open."},
 	{name: open, help: "Messages that are neither acked, dead nor abandoned."},
 	{name: attempts, help: "Emissions of messages, replays included."},
 	{name: ended, help: "Attempts that have ended.", labels: []string{"outcome"}},
 	{name: trying, help: "Attempts that have not ended."},
 	{name: replays, help: "Messages that were emitted again, by what ended the attempt before.", labels: []string{"cause"}},
 	{name: kept, help: "Size of the messages that are kept for replay."},
+	{name: held, help: "Tuples that are retained."},
 	{name: queued, help: "Tuples that were received and not executed."},
 	{name: room, help: "Tuples that may be sent before a receiver must give more room."},
 	{name: throttled, help: "Time in which a receiver without room held tasks up."},
@@ -77,6 +79,7 @@ type series struct {
 	name     string
 	values   []string // of the family's labels
 	gauge    bool
+	spouts   bool    // not of bolts
 	bolts    bool    // not of spouts
 	messages bool    // of spouts, and of bolts that have messages of their own
 	per      float64 // of what is counted, one of the unit; 0: 1
@@ -98,8 +101,10 @@ var ofTasks = []series{
 	{name: replays, values: []string{"failed"}, messages: true, of: func(m *metrics.Task) int64 { return m.ReplayedFailed.Load() }},
 	{name: replays, values: []string{"lost"}, messages: true, of: func(m *metrics.Task) int64 { return m.ReplayedLost.Load() }},
 	{name: replays, values: []string{"timed_out"}, messages: true, of: func(m *metrics.Task) int64 { return m.ReplayedTimeout.Load() }},
+	{name: maxPending, gauge: true, spouts: true, of: func(m *metrics.Task) int64 { return m.MaxPending.Load() }},
 	{name: kept, gauge: true, messages: true, of: func(m *metrics.Task) int64 { return m.Kept.Load() }},
 	{name: queued, gauge: true, bolts: true, of: func(m *metrics.Task) int64 { return m.Queued.Load() }},
+	{name: held, gauge: true, bolts: true, of: func(m *metrics.Task) int64 { return m.Held.Load() }},
 	{name: room, gauge: true, of: func(m *metrics.Task) int64 { return m.Room.Load() }},
 	{name: throttled, per: 1e9, of: func(m *metrics.Task) int64 { return m.Throttled.Load() }},
 	{name: restarts, of: func(m *metrics.Task) int64 { return m.Restarts.Load() }},
