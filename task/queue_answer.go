@@ -58,7 +58,7 @@ func (t *queueTask) openOf(ctx context.Context, c *queueCall) error {
 			index := t.plan.Tasks[t.id].Index
 			err := o.Open(ctx, &spout.Task{
 				Topology: t.plan.Topology, Component: t.node.Name, Index: index,
-				Parallel: t.node.Parallel, Logger: t.set.Logger.With("component", t.node.Name, "task", index),
+				Parallel: t.node.Parallel, Logger: t.set.Logger.With("topology", t.plan.Topology, "component", t.node.Name, "task", index),
 			})
 			if err != nil {
 				return err

@@ -122,10 +122,10 @@ func (c *Collector) collect(out chan<- prometheus.Metric, n *topology.Node, ms [
 		out <- c.count(c.descs[executed], acked, with(in.Stream.Component, in.Stream.Stream, "acked"))
 		out <- c.count(c.descs[executed], failed, with(in.Stream.Component, in.Stream.Stream, "failed"))
 	}
-	own := n.Source != nil || sum(func(m *metrics.Task) int64 { return m.Messages.Load() + m.Untracked.Load() }) > 0
+	own := n.Reads() || sum(func(m *metrics.Task) int64 { return m.Messages.Load() + m.Untracked.Load() }) > 0
 	for i := range ofTasks {
 		s := &ofTasks[i]
-		if s.bolts && n.Source != nil || s.spouts && n.Source == nil || s.messages && !own {
+		if s.bolts && n.Reads() || s.spouts && !n.Reads() || s.messages && !own {
 			continue
 		}
 		v := sum(s.of) / max(s.per, 1)
@@ -135,7 +135,7 @@ func (c *Collector) collect(out chan<- prometheus.Metric, n *topology.Node, ms [
 			out <- c.count(desc, v, with(s.values...))
 		}
 	}
-	if n.Source == nil {
+	if !n.Reads() {
 		spread(execute, func(m *metrics.Task) *metrics.Histogram { return &m.Execute })
 	}
 	if own {
