@@ -419,3 +419,63 @@ func TestWaitingSplit(t *testing.T) {
 		require.Equal(t, 250, others)
 	})
 }
+
+// A limit of ten open messages, of which the first and every seventh fail: what
+// waits for its replay counts as open and never fills the limit for good. All is
+// committed in the end, and nothing before a committed position is read again, by
+// a life that follows a panic either. (Storm's Kafka spout needed a special rule
+// for this: STORM-2549.)
+func TestCommitsPastFailures(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		fails   int // each so often
+		replays int
+		prompt  bool
+	}{
+		{"they fail three times", 3, 8, false},
+		{"they fail three times, prompt", 3, 8, true},
+		{"they are dead at last", 1 << 30, 2, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				const n = 700
+				tries, reads := newTally(), newTally()
+				committed := 0
+				source := committing{&numbers{n: n, chunk: 4, prompt: tt.prompt}}
+				source.commit = func(_ context.Context, _ string, at int) error {
+					require.GreaterOrEqual(t, at, committed)
+					committed = at
+					return nil
+				}
+				source.open = func(_ context.Context, _ string, at int) error {
+					require.GreaterOrEqual(t, at, committed)
+					return nil
+				}
+				source.next = func(_ context.Context, _ string, at int) error {
+					require.GreaterOrEqual(t, at, committed, "read again")
+					if reads.add(strconv.Itoa(at)) == 1 && at == 355 {
+						panic("the reader dies in the middle")
+					}
+					return nil
+				}
+				s, err := run(t, straight(source, func(in tuple.Tuple, _ *bolt.Collector) error {
+					text := in.String("n")
+					k, err := strconv.Atoi(text)
+					require.NoError(t, err)
+					if k%7 == 0 && tries.add(text) <= tt.fails {
+						return errors.New("one of seven")
+					}
+					return nil
+				}), egret.Config{MaxPending: 10, MaxReplays: tt.replays})
+				if tt.fails <= tt.replays {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, egret.ErrDead)
+					require.GreaterOrEqual(t, s.Dead, int64(n/7), "those that a life has not committed die again in the next")
+				}
+				require.Equal(t, n, committed)
+				require.Len(t, reads.get(), n)
+			})
+		})
+	}
+}
