@@ -69,6 +69,9 @@ var house = map[string]room{
 	// bench is given what runs a topology, so that the root can have it as a command.
 	"bench": {roof, false, "tuple metrics spout spout/from bolt bolt/to topology"},
 	".":     {roof, true, "tuple metrics actor spout bolt topology task actor/host metrics/scrape chaos/sim bench"},
+	// The test kit is for users' tests, and runs what ships.
+	"egrettest":     {roof, true, ". tuple spout bolt topology acker task"},
+	"bolt/bolttest": {roof, true, ". spout bolt topology egrettest"},
 
 	"cmd/egret":          {guests, false, ". bench topology examples/wordcount"},
 	"examples/flights":   {guests, true, ". tuple spout spout/from bolt bolt/to topology"},

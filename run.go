@@ -81,6 +81,9 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 	}
 	set := c.settings()
 	set.Event = r.event
+	if err := task.Hook(ctx, plan, set); err != nil {
+		return nil, err
+	}
 	r.host = host.New(host.Config{Seed: c.Seed, Logger: c.Logger})
 	done := make(chan error, 2) // of the supervisor and of its guard
 	r.sup = r.host.Spawn(plan.Topology, &guard{

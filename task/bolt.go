@@ -134,7 +134,7 @@ func (t *boltTask) begin() {
 			err = errors.New("the factory has returned no bolt")
 			return
 		}
-		t.collector = bolt.NewCollector(ctx, t.node.Streams, &t.out)
+		t.collector = bolt.NewCollector(ctx, t.node.Streams, t.out.sink())
 		if p, is := t.bolt.(bolt.Preparer); is {
 			err = p.Prepare(ctx, &bolt.Task{
 				Topology: t.plan.Topology, Component: t.node.Name, Index: task.Index,
@@ -158,6 +158,9 @@ func (t *boltTask) begin() {
 	if _, is := t.bolt.(bolt.Ticker); is && t.node.Every > 0 {
 		t.nextTick = t.now + t.node.Every
 		t.after(t.node.Every, tick{})
+	}
+	if tap := t.set.Tap; tap != nil && tap.Tick != nil {
+		t.askTap(t.alive)
 	}
 }
 
@@ -229,6 +232,8 @@ func (t *boltTask) Receive(ctx actor.Context, msg any) {
 		t.tick()
 	case sayHeld:
 		t.idleHeld()
+	case tickNow:
+		t.tickNow(msg)
 	case begin:
 		t.begin()
 	case check:
@@ -317,6 +322,10 @@ func (t *boltTask) callOwn(during string, f func() error) bool {
 	t.ensureOrigin()
 	own := newOwnMessages(&t.core)
 	t.out.own = own
+	if tap := t.set.Tap; tap != nil {
+		tap.Own(t.id, during)
+		defer tap.Own(t.id, "")
+	}
 	var err error
 	ok := t.guard(during, func() { err = f() })
 	t.out.own = nil

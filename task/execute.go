@@ -87,6 +87,9 @@ func (t *boltTask) take() bool {
 		}
 		t.hand, t.row, t.since, t.slot = p, 0, 0, -1
 		t.retained, t.holding, t.refused = nil, 0, t.refused[:0]
+		if tap := t.set.Tap; tap != nil {
+			tap.Take(p)
+		}
 		t.sender = int(t.index[p.From])
 		t.accounts = t.accounts[:0]
 		for i := range p.Slots {
@@ -144,6 +147,9 @@ func (t *boltTask) execute() int {
 // sends an emptied parcel home.
 func (t *boltTask) executed(sender, n int, p *tuple.Parcel) {
 	if t.row == p.Len() {
+		if tap := t.set.Tap; tap != nil {
+			tap.Executed(p)
+		}
 		t.hand = nil
 		p.Expire()
 	}
@@ -189,6 +195,7 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 			if err := t.bolt.Execute(p.Tuple(t.row), t.collector); err != nil {
 				t.tellFailure(err.Error()) // which may panic, so the tuple is still in hand
 				t.unretain()
+				t.tapFailed(p, err)
 				t.row++
 				return 1
 			}
@@ -213,6 +220,7 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 			}
 			t.refuse(class, err.Error()) // which may panic, so the tuple is still in hand
 			t.unretain()
+			t.tapFailed(p, err)
 			t.row++
 			failed = 1
 			break
@@ -346,6 +354,7 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 	mistake := tuple.Misused(value)
 	inHand := describe(p, t.row)
 	if mistake == nil {
+		t.tapFailed(p, &PanicError{Component: t.node.Name, Task: t.plan.Tasks[t.id].Index, During: t.during, Value: value, Tuple: inHand})
 		if t.out.anchor != nil {
 			t.refuse(acker.Panicked, fmt.Sprintf("panic in Execute: %v", value))
 		}
@@ -361,6 +370,7 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 		t.died(value, inHand)
 		return
 	}
+	t.tapFailed(p, bolt.Reject(mistake))
 	if t.out.anchor != nil {
 		t.refuse(acker.Rejected, mistake.Error())
 	} else {

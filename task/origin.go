@@ -142,6 +142,9 @@ func (o *origin) tree(r run, s *spout.Segment, cells []tuple.Cell) {
 		acc:  &acc,
 		key:  o.ledger.Next() | 1<<63, // apart from those of a bolt's inputs
 	}
+	if tap := o.c.set.Tap; tap != nil {
+		tap.Tree(a.tree, r.batch, int(r.first), int(r.n))
+	}
 	o.c.out.run(s, cells, int(r.n), &a)
 	o.ledger.Open(o.c.now, acc.xor, acc.mask, r)
 	o.trying += int(r.n)

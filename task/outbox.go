@@ -247,6 +247,15 @@ func (l *lane) count(p *tuple.Parcel) {
 // run emits n messages of one tree, with indices from a.index on: cells of a
 // segment of a batch.
 func (o *outbox) run(seg *spout.Segment, cells []tuple.Cell, n int, a *anchor) {
+	if tap := o.c.set.Tap; tap != nil {
+		o.tapRun(tap, seg, cells, n, a)
+		return
+	}
+	o.spread(seg, cells, n, a)
+}
+
+// spread is run without the tap.
+func (o *outbox) spread(seg *spout.Segment, cells []tuple.Cell, n int, a *anchor) {
 	s := &o.streams[seg.Stream]
 	s.emitted += int64(n)
 	w := len(seg.Kinds)
@@ -353,6 +362,9 @@ func (o *outbox) close(l *lane) {
 // dispatch sends a parcel, or keeps it if there is no room.
 func (o *outbox) dispatch(l *lane, p *tuple.Parcel) {
 	pr := l.pair
+	if tap := o.c.set.Tap; tap != nil && p.Len() == 1 {
+		tap.Send(p)
+	}
 	if len(pr.kept) == 0 && pr.ref != nil && pr.meter.Room() > 0 {
 		o.send(pr, p)
 	} else {
@@ -397,6 +409,9 @@ func (o *outbox) recode(pr *pair, p *tuple.Parcel) *tuple.Parcel {
 	q := new(tuple.Parcel)
 	if err := tuple.DecodeParcel(b, q, p.Schema); err != nil {
 		panic(err)
+	}
+	if tap := o.c.set.Tap; tap != nil {
+		tap.Recode(p, q)
 	}
 	p.Reset()
 	pr.free = append(pr.free, p)

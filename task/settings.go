@@ -32,6 +32,9 @@ type Settings struct {
 	// about it. It is called from the actors, must not wait, and keeps nothing of what
 	// it is given. It is for tests and simulations.
 	Verdict func(*Verdict)
+
+	// Tap, if not nil, is told everything; see there.
+	Tap *Tap
 }
 
 // A Verdict says what became of the messages First to First+N-1 of a batch, which

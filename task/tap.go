@@ -1,0 +1,123 @@
+package task
+
+import (
+	"context"
+
+	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+// A Tap is told what the tasks of a run do, for tests. Its functions are called by
+// several tasks at the same time, and for one task one after the other. They keep
+// no row and no tuple, and must not wait, except Tick. All are set, but Tick may be
+// nil.
+type Tap struct {
+	// Tree says that messages first to first+n-1 of a batch are about to be emitted
+	// as one tree: the next n calls of Message.
+	Tree func(tree tuple.TreeID, b *spout.Batch, first, n int)
+	// Message says that a task emits a message of its own, or emits it again.
+	Message func(task tuple.TaskID, stream int, r *tuple.Row)
+	// Emit says that a task emits a tuple while it executes one.
+	Emit func(task tuple.TaskID, stream int, r *tuple.Row)
+	// Send says that a parcel of one tuple, that of the last call of Emit or Message,
+	// is on its way. It is not called for parcels of several tuples.
+	Send func(p *tuple.Parcel)
+	// Recode says that q travels instead of p.
+	Recode func(p, q *tuple.Parcel)
+	// Take says that a bolt task begins with a parcel, and Executed that it is done.
+	Take, Executed func(p *tuple.Parcel)
+	// Failed says that a tuple of the parcel in hand has failed: by an error, one made
+	// by bolt.Reject if it was a misuse, or a *PanicError.
+	Failed func(p *tuple.Parcel, err error)
+	// Tick returns true when a task of a bolt is to tick once, beside its interval,
+	// and false when it will not be asked to again. It may wait until alive ends.
+	Tick func(alive context.Context, task tuple.TaskID, b bolt.Bolt) bool
+	// Own says that a task calls "Tick" or "Finish", and with "" that it is back.
+	Own func(task tuple.TaskID, during string)
+}
+
+type hookKey struct{}
+
+// WithHook returns a context that makes a run which is started with it call hook
+// with its plan and settings before it begins, so that hook can change them. An
+// error of it is that of the start.
+func WithHook(ctx context.Context, hook func(*topology.Plan, *Settings) error) context.Context {
+	return context.WithValue(ctx, hookKey{}, hook)
+}
+
+// Hook calls what WithHook has left in ctx, if anything.
+func Hook(ctx context.Context, plan *topology.Plan, set *Settings) error {
+	if hook, is := ctx.Value(hookKey{}).(func(*topology.Plan, *Settings) error); is {
+		return hook(plan, set)
+	}
+	return nil
+}
+
+// A tapped is an outbox whose tuples are told to the tap.
+type tapped struct{ *outbox }
+
+func (t tapped) Put(stream int, r *tuple.Row) {
+	if t.own == nil { // else publish tells
+		t.c.set.Tap.Emit(t.c.id, stream, r)
+	}
+	t.outbox.Put(stream, r)
+}
+
+// sink returns where the collector of a bolt puts its tuples.
+func (o *outbox) sink() bolt.Sink {
+	if o.c.set.Tap != nil {
+		return tapped{o}
+	}
+	return o
+}
+
+// tapRun is run, one message at a time.
+func (o *outbox) tapRun(tap *Tap, seg *spout.Segment, cells []tuple.Cell, n int, a *anchor) {
+	w := len(seg.Kinds)
+	if n == 1 {
+		row := tuple.RowOf(seg.Kinds)
+		row.Cells = cells
+		tap.Message(o.c.id, seg.Stream, &row)
+		o.spread(seg, cells, 1, a)
+		return
+	}
+	for i := range n {
+		b := a
+		if a != nil {
+			b = new(*a)
+			b.index += uint16(i)
+		}
+		o.tapRun(tap, seg, cells[i*w:(i+1)*w], 1, b)
+	}
+}
+
+// A tickNow is what the tap has returned to a bolt task.
+type tickNow struct{ tick bool }
+
+// askTap waits, elsewhere, until the tap wants a tick.
+func (t *boltTask) askTap(alive context.Context) {
+	tap, id, b := t.set.Tap, t.id, t.bolt
+	t.ctx.Block(func() any { return tickNow{tap.Tick(alive, id, b)} })
+}
+
+func (t *boltTask) tickNow(m tickNow) {
+	if _, is := t.bolt.(bolt.Ticker); !is || !m.tick || t.phase != working {
+		return
+	}
+	if t.out.kept > 0 {
+		t.owed = true
+	} else {
+		t.callTick()
+	}
+	if !t.dead {
+		t.askTap(t.alive)
+	}
+}
+
+func (t *boltTask) tapFailed(p *tuple.Parcel, err error) {
+	if tap := t.set.Tap; tap != nil {
+		tap.Failed(p, err)
+	}
+}
