@@ -63,14 +63,24 @@ func (r *recorder) fill(to *Result) {
 	to.plan = r.plan
 	to.emissions = inOrder(slices.DeleteFunc(r.emissions, lost), (*emission).path)
 	to.executions = inOrder(slices.DeleteFunc(r.executions, func(x *execution) bool { return lost(x.in) }), (*execution).path)
+	first := map[*message]*execution{}
 	for _, x := range to.executions {
-		if x.err != nil {
-			to.Failed = append(to.Failed, x.result(r.plan))
+		if x.err == nil {
+			continue
+		}
+		to.Failed = append(to.Failed, x.result(r.plan))
+		if a := x.in.attempt(); a != nil {
+			if f := first[a.message]; f == nil || f.in.attempt().number < a.number {
+				first[a.message] = x
+			}
 		}
 	}
 	to.messages = inOrder(r.messages, (*message).path)
 	for _, m := range to.messages {
 		if m.letter != nil {
+			if x := first[m]; x != nil {
+				m.letter.Err = x.err
+			}
 			to.Dead = append(to.Dead, *m.letter)
 		}
 	}

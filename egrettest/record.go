@@ -32,7 +32,6 @@ type recorder struct {
 	mu         sync.Mutex
 	plan       *topology.Plan
 	script     *script
-	replays    bool
 	stations   []station // by TaskID
 	tasks      map[string]tuple.TaskID
 	messages   []*message
@@ -42,10 +41,11 @@ type recorder struct {
 	emissions  []*emission
 	executions []*execution
 	letters    []Letter
-	handed     int // rows that inputs have given
-	emitted    int // of those, emitted by their spouts
-	waiting    int // messages
-	failing    int // executions that have failed, whose messages have no verdict yet
+	handed     int                                   // rows that inputs have given
+	emitted    int                                   // of those, emitted by their spouts
+	waiting    int                                   // messages
+	trying     map[*attempt]bool                     // tracked, without a verdict
+	news       map[[2]tuple.TaskID]tuple.Incarnation // who has to hear of whose next life
 	changed    chan struct{}
 	hopeless   chan struct{} // closed when there is something in why
 	why        string
@@ -60,7 +60,8 @@ type station struct {
 	next             []*attempt // of the tree that is about to be emitted
 	last             *emission
 	messages         int
-	wanted           int // ticks
+	wanted           int               // ticks
+	dead             tuple.Incarnation // the last life that has ended
 }
 
 type messageKey struct {
@@ -80,7 +81,6 @@ type message struct {
 	acked    bool
 	letter   *Letter
 	waits    bool
-	failing  int
 }
 
 type attempt struct {
@@ -117,13 +117,14 @@ type link struct {
 func newRecorder() *recorder {
 	return &recorder{
 		tasks: map[string]tuple.TaskID{}, byKey: map[messageKey]*message{}, trees: map[tuple.TreeID][]*attempt{},
-		links: map[*tuple.Parcel]link{}, changed: make(chan struct{}), hopeless: make(chan struct{}),
+		links: map[*tuple.Parcel]link{}, trying: map[*attempt]bool{},
+		news: map[[2]tuple.TaskID]tuple.Incarnation{}, changed: make(chan struct{}), hopeless: make(chan struct{}),
 	}
 }
 
 // install makes the run tell r what happens.
 func (r *recorder) install(plan *topology.Plan, set *task.Settings, s *script) {
-	r.plan, r.script, r.replays = plan, s, set.MaxReplays != 0
+	r.plan, r.script = plan, s
 	for id, t := range plan.Tasks {
 		name := plan.Components[t.Component].Name
 		r.stations = append(r.stations, station{component: t.Component, index: t.Index, input: slices.Contains(s.spouts, name)})
@@ -137,7 +138,7 @@ func (r *recorder) install(plan *topology.Plan, set *task.Settings, s *script) {
 	set.Verdict = r.verdict
 	set.Tap = &task.Tap{
 		Tree: r.tree, Message: r.message, Emit: r.emit, Send: r.send, Recode: r.recode,
-		Take: r.take, Executed: r.executed, Failed: r.failed, Own: r.own,
+		Take: r.take, Executed: r.executed, Failed: r.failed, Own: r.own, Learned: r.learned,
 	}
 	if slices.ContainsFunc(s.entries, func(e entry) bool { return e.kind == tick }) {
 		set.Tap.Tick = r.wantsTick
@@ -171,7 +172,7 @@ func (r *recorder) wait(ctx context.Context, ok func() bool) error {
 // quiet waits until ok, and nothing that inputs have given is on its way.
 func (r *recorder) quiet(ctx context.Context, ok func() bool) error {
 	return r.wait(ctx, func() bool {
-		return ok() && r.handed == r.emitted && len(r.links) == 0 && r.waiting == 0 && (r.failing == 0 || !r.replays)
+		return ok() && r.handed == r.emitted && len(r.links) == 0 && r.waiting == 0 && len(r.trying) == 0 && len(r.news) == 0
 	})
 }
 
@@ -254,6 +255,7 @@ func (r *recorder) tree(tree tuple.TreeID, b *spout.Batch, first, n int) {
 		a := &attempt{message: m, number: len(m.attempts)}
 		m.attempts = append(m.attempts, a)
 		s.next = append(s.next, a)
+		r.trying[a] = true
 	}
 	r.trees[tree] = slices.Clone(s.next)
 }
@@ -330,7 +332,15 @@ func (r *recorder) emit(id tuple.TaskID, stream int, row *tuple.Row) {
 func (r *recorder) send(p *tuple.Parcel) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.links[p] = link{of: r.stations[p.From].last, from: p.From, to: p.To, fromLife: p.FromLife, toLife: p.ToLife}
+	l := link{of: r.stations[p.From].last, from: p.From, to: p.To, fromLife: p.FromLife, toLife: p.ToLife}
+	if !r.stale(l) { // else it is sent before the sender has heard of the death
+		r.links[p] = l
+	}
+}
+
+// stale reports whether l will not arrive: one of its ends is dead.
+func (r *recorder) stale(l link) bool {
+	return l.toLife <= r.stations[l.to].dead || l.fromLife <= r.stations[l.from].dead
 }
 
 func (r *recorder) recode(p, q *tuple.Parcel) {
@@ -370,10 +380,6 @@ func (r *recorder) failed(p *tuple.Parcel, err error) {
 		err = &PanicError{panicked.Value}
 	}
 	x.err = err
-	if a := x.in.attempt(); a != nil {
-		a.message.failing++
-		r.failing++
-	}
 }
 
 func (r *recorder) verdict(v *task.Verdict) {
@@ -381,8 +387,7 @@ func (r *recorder) verdict(v *task.Verdict) {
 	defer r.mu.Unlock()
 	for i, a := range r.trees[v.Tree] {
 		m := a.message
-		r.failing -= m.failing
-		m.failing = 0
+		delete(r.trying, a)
 		failed := slices.ContainsFunc(v.Fails, func(f acker.Fail) bool { return int(f.Index) == i })
 		switch {
 		case failed:
@@ -412,7 +417,7 @@ func (r *recorder) event(e task.Event) {
 
 func (r *recorder) dead(e *task.DeadLetter) {
 	id := r.tasks[e.Task]
-	l := Letter{Err: e.Err, Failures: e.Failures, Losses: e.Losses, History: e.History}
+	l := Letter{Err: errors.New(e.Err), Failures: e.Failures, Losses: e.Losses, History: e.History}
 	l.Tuple = Tuple{Component: r.plan.Node(id).Name, Stream: e.Stream, Fields: e.Fields, Values: values(e.Values)}
 	for _, m := range r.messages {
 		if m.task != id || !m.waits || m.first == nil || m.first.tuple(r.plan).String() != l.String() || m.first.tuple(r.plan).Stream != l.Stream {
@@ -427,13 +432,37 @@ func (r *recorder) dead(e *task.DeadLetter) {
 
 // died forgets what was on its way to or from a life that has ended.
 func (r *recorder) died(id tuple.TaskID, life tuple.Incarnation) {
+	s := &r.stations[id]
+	s.dead = life
+	for other := range r.stations {
+		if o := tuple.TaskID(other); o != id {
+			r.news[[2]tuple.TaskID{o, id}] = life + 1
+			delete(r.news, [2]tuple.TaskID{id, o}) // its next life begins with what is known
+		}
+	}
 	for p, l := range r.links {
-		if l.to == id && l.toLife <= life || l.from == id && l.fromLife <= life {
+		if r.stale(l) {
 			delete(r.links, p)
 		}
 	}
-	s := &r.stations[id]
+	for a := range r.trying { // messages of its own, which it has forgotten
+		if a.message.task == id {
+			delete(r.trying, a)
+		}
+	}
 	s.hand, s.own, s.wanted = nil, "", 0
+}
+
+// learned books that a task has heard of another's life. As long as somebody has not,
+// what is sent may go to a dead one and come again, so the next row waits for it.
+func (r *recorder) learned(id tuple.TaskID, p task.Peer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := [2]tuple.TaskID{id, p.Task}
+	if life, is := r.news[key]; is && p.Life >= life {
+		delete(r.news, key)
+		r.change()
+	}
 }
 
 // open says what a run that has not come to rest waits for.
@@ -460,6 +489,9 @@ func (r *recorder) open(stats *egret.Stats) string {
 		} else if own := r.stations[id].own; own != "" {
 			fmt.Fprintf(&b, "\n\t%s is in %s", name, own)
 		}
+	}
+	if len(r.links) > 0 {
+		fmt.Fprintf(&b, "\n\t%d tuples are on their way", len(r.links))
 	}
 	for _, t := range stats.Tasks {
 		if t.Queued > 0 {

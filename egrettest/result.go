@@ -109,7 +109,7 @@ type Message struct {
 // A Letter is a message that was given up.
 type Letter struct {
 	Tuple
-	Err      string // the last failure: "bolt split: ..."
+	Err      error // the first failure of its last attempt
 	Failures int
 	Losses   int
 	History  []string // what ended each attempt, the last ones if there were many

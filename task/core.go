@@ -96,6 +96,9 @@ func (c *core) learn(p Peer) {
 		known.Ref = p.Ref
 		c.out.found(p.Task, p.Ref)
 		c.reports.flushTo(p.Task)
+		if tap := c.set.Tap; tap != nil {
+			tap.Learned(c.id, p)
+		}
 	}
 }
 

@@ -31,6 +31,8 @@ type Tap struct {
 	// Failed says that a tuple of the parcel in hand has failed: by an error, one made
 	// by bolt.Reject if it was a misuse, or a *PanicError.
 	Failed func(p *tuple.Parcel, err error)
+	// Learned says that a task has heard of the present life of another and where it is.
+	Learned func(task tuple.TaskID, p Peer)
 	// Tick returns true when a task of a bolt is to tick once, beside its interval,
 	// and false when it will not be asked to again. It may wait until alive ends.
 	Tick func(alive context.Context, task tuple.TaskID, b bolt.Bolt) bool
