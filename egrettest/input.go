@@ -125,6 +125,9 @@ func (s *script) check(plan *topology.Plan, n *topology.Node) (mistakes []error)
 func (e *entry) check(plan *topology.Plan, n *topology.Node) error {
 	switch e.kind {
 	case wait:
+		if e.wait < 0 {
+			return fmt.Errorf("Wait(%v): a pause is not negative", e.wait)
+		}
 		return nil
 	case tick:
 		if to := node(plan, e.tick); to == nil || to.Bolt == nil {

@@ -284,16 +284,16 @@ func TestInputs(t *testing.T) {
 // At once, many rows are under way at the same time, and all is there in the end.
 func TestAtOnce(t *testing.T) {
 	var rows []any
-	for i := range 3000 {
+	for i := range 1000 {
 		rows = append(rows, fmt.Sprint("the ", i))
 	}
 	r := egrettest.Run(t, topology.New("several", several), egrettest.AtOnce(),
 		egrettest.Input("left", rows...), egrettest.Input("right", rows...))
 	require.NoError(t, r.Err)
-	require.Len(t, r.Acked("left"), 3000)
-	require.Equal(t, rows[2999], r.Acked("right")[2999].Values[0])
+	require.Len(t, r.Acked("left"), 1000)
+	require.Equal(t, rows[999], r.Acked("right")[999].Values[0])
 	require.Equal(t, []string{"the", "0", "the", "1"}, r.Tuples("split").Lines()[:4])
-	require.Len(t, r.Tuples("running"), 12000+3)
+	require.Len(t, r.Tuples("running"), 4000+3)
 }
 
 // Nothing is acked where nothing is tracked, but all tuples are there.

@@ -46,8 +46,8 @@ type recorder struct {
 	waiting    int                                   // messages
 	trying     map[*attempt]bool                     // tracked, without a verdict
 	news       map[[2]tuple.TaskID]tuple.Incarnation // who has to hear of whose next life
-	changed    chan struct{}
-	hopeless   chan struct{} // closed when there is something in why
+	changed    chan struct{}                         // nil: nobody waits
+	hopeless   chan struct{}                         // closed when there is something in why
 	why        string
 }
 
@@ -118,7 +118,7 @@ func newRecorder() *recorder {
 	return &recorder{
 		tasks: map[string]tuple.TaskID{}, byKey: map[messageKey]*message{}, trees: map[tuple.TreeID][]*attempt{},
 		links: map[*tuple.Parcel]link{}, trying: map[*attempt]bool{},
-		news: map[[2]tuple.TaskID]tuple.Incarnation{}, changed: make(chan struct{}), hopeless: make(chan struct{}),
+		news: map[[2]tuple.TaskID]tuple.Incarnation{}, hopeless: make(chan struct{}),
 	}
 }
 
@@ -147,8 +147,10 @@ func (r *recorder) install(plan *topology.Plan, set *task.Settings, s *script) {
 
 // change wakes those who wait for something; r.mu is held.
 func (r *recorder) change() {
-	close(r.changed)
-	r.changed = make(chan struct{})
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
 }
 
 // wait waits until ok, which is called with r.mu held, or ctx ends.
@@ -158,6 +160,9 @@ func (r *recorder) wait(ctx context.Context, ok func() bool) error {
 		if ok() {
 			r.mu.Unlock()
 			return nil
+		}
+		if r.changed == nil {
+			r.changed = make(chan struct{})
 		}
 		changed := r.changed
 		r.mu.Unlock()
@@ -470,7 +475,7 @@ func (r *recorder) open(stats *egret.Stats) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var b strings.Builder
-	open := 0
+	open, hands := 0, 0
 	for _, m := range r.messages {
 		if m.acked || m.letter != nil || m.first == nil {
 			continue
@@ -485,15 +490,19 @@ func (r *recorder) open(stats *egret.Stats) string {
 	for id := range r.stations {
 		name := r.plan.TaskName(tuple.TaskID(id))
 		if x := r.stations[id].hand; x != nil {
+			hands++
 			fmt.Fprintf(&b, "\n\t%s is in Execute with %s", name, x.in.tuple(r.plan).named())
 		} else if own := r.stations[id].own; own != "" {
 			fmt.Fprintf(&b, "\n\t%s is in %s", name, own)
 		}
 	}
-	if len(r.links) > 0 {
-		fmt.Fprintf(&b, "\n\t%d tuples are on their way", len(r.links))
+	if len(r.links) > hands {
+		fmt.Fprintf(&b, "\n\t%d tuples are on their way", len(r.links)-hands)
 	}
-	for _, t := range stats.Tasks {
+	for id, t := range stats.Tasks {
+		if r.stations[id].hand != nil {
+			t.Queued-- // told above
+		}
 		if t.Queued > 0 {
 			fmt.Fprintf(&b, "\n\t%d tuples are queued for %s", t.Queued, t.Task)
 		}

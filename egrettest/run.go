@@ -185,7 +185,7 @@ func (s *setup) change(plan *topology.Plan, set *task.Settings, rec *recorder) e
 		if n := node(plan, name); n == nil {
 			s.wrong("Bolt: there is no component %q (have %s)", name, names(plan))
 		} else if n.Bolt == nil {
-			s.wrong("Bolt: component %s is a spout; give it an Input", name)
+			s.wrong("Bolt: component %s is a spout: give it an Input", name)
 		} else {
 			n.Bolt = s.bolts[name]
 		}
