@@ -1,15 +1,11 @@
 package egrettest
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 
-	"github.com/egretstream/egret"
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/bolt"
 	"github.com/egretstream/egret/spout"
@@ -41,9 +37,12 @@ type recorder struct {
 	emissions  []*emission
 	executions []*execution
 	letters    []Letter
-	handed     int                                   // rows that inputs have given
-	emitted    int                                   // of those, emitted by their spouts
-	waiting    int                                   // messages
+	handed     int // rows that inputs have given
+	emitted    int // of those, emitted by their spouts
+	waiting    int // messages
+	held       map[bolt.Owner]*execution
+	busy       int                                   // attempts without a verdict of which nothing is retained
+	away       int                                   // calls of Async
 	trying     map[*attempt]bool                     // tracked, without a verdict
 	news       map[[2]tuple.TaskID]tuple.Incarnation // who has to hear of whose next life
 	changed    chan struct{}                         // nil: nobody waits
@@ -56,6 +55,7 @@ type station struct {
 	component, index int
 	input            bool
 	hand             *execution
+	away             int        // calls of Async
 	own              string     // Tick or Finish, if it is in there
 	next             []*attempt // of the tree that is about to be emitted
 	last             *emission
@@ -86,6 +86,7 @@ type message struct {
 type attempt struct {
 	message *message
 	number  int
+	held    int  // tuples that came of it and are retained
 	lost    bool // with a task that died: all of it comes again
 }
 
@@ -117,7 +118,7 @@ type link struct {
 func newRecorder() *recorder {
 	return &recorder{
 		tasks: map[string]tuple.TaskID{}, byKey: map[messageKey]*message{}, trees: map[tuple.TreeID][]*attempt{},
-		links: map[*tuple.Parcel]link{}, trying: map[*attempt]bool{},
+		links: map[*tuple.Parcel]link{}, trying: map[*attempt]bool{}, held: map[bolt.Owner]*execution{},
 		news: map[[2]tuple.TaskID]tuple.Incarnation{}, hopeless: make(chan struct{}),
 	}
 }
@@ -138,98 +139,11 @@ func (r *recorder) install(plan *topology.Plan, set *task.Settings, s *script) {
 	set.Verdict = r.verdict
 	set.Tap = &task.Tap{
 		Tree: r.tree, Message: r.message, Emit: r.emit, Send: r.send, Recode: r.recode,
-		Take: r.take, Executed: r.executed, Failed: r.failed, Own: r.own, Learned: r.learned,
+		Take: r.take, Executed: r.executed, Failed: r.failed, Own: r.own,
+		Retain: r.retain, Settled: r.settled, Void: r.void, Anchored: r.anchored, Away: r.asAway, Learned: r.learned,
 	}
 	if slices.ContainsFunc(s.entries, func(e entry) bool { return e.kind == tick }) {
 		set.Tap.Tick = r.wantsTick
-	}
-}
-
-// change wakes those who wait for something; r.mu is held.
-func (r *recorder) change() {
-	if r.changed != nil {
-		close(r.changed)
-		r.changed = nil
-	}
-}
-
-// wait waits until ok, which is called with r.mu held, or ctx ends.
-func (r *recorder) wait(ctx context.Context, ok func() bool) error {
-	for {
-		r.mu.Lock()
-		if ok() {
-			r.mu.Unlock()
-			return nil
-		}
-		if r.changed == nil {
-			r.changed = make(chan struct{})
-		}
-		changed := r.changed
-		r.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// quiet waits until ok, and nothing that inputs have given is on its way.
-func (r *recorder) quiet(ctx context.Context, ok func() bool) error {
-	return r.wait(ctx, func() bool {
-		return ok() && r.handed == r.emitted && len(r.links) == 0 && r.waiting == 0 && len(r.trying) == 0 && len(r.news) == 0
-	})
-}
-
-func (r *recorder) hand() {
-	r.mu.Lock()
-	r.handed++
-	r.mu.Unlock()
-}
-
-// passed says that one entry of the script has been given.
-func (r *recorder) passed(s *script) {
-	r.mu.Lock()
-	s.next++
-	r.change()
-	r.mu.Unlock()
-}
-
-// tick lets every task of a bolt tick and waits until it has.
-func (r *recorder) tick(ctx context.Context, component string) error {
-	var of []*station
-	r.mu.Lock()
-	for i := range r.stations {
-		if s := &r.stations[i]; r.plan.Components[s.component].Name == component {
-			s.wanted++
-			of = append(of, s)
-		}
-	}
-	r.change()
-	r.mu.Unlock()
-	return r.quiet(ctx, func() bool {
-		return !slices.ContainsFunc(of, func(s *station) bool { return s.wanted > 0 })
-	})
-}
-
-func (r *recorder) wantsTick(alive context.Context, id tuple.TaskID, b bolt.Bolt) bool {
-	s := &r.stations[id]
-	if r.wait(alive, func() bool { return s.wanted > 0 && s.own == "" }) != nil {
-		return false
-	}
-	if _, is := b.(bolt.Ticker); !is {
-		r.giveUp("Tick(%q): the bolt is a %T, which has no method Tick(*bolt.Collector) error", r.plan.Components[s.component].Name, b)
-		return false
-	}
-	return true
-}
-
-func (r *recorder) giveUp(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.why == "" {
-		r.why = fmt.Sprintf(format, args...)
-		close(r.hopeless)
 	}
 }
 
@@ -261,6 +175,7 @@ func (r *recorder) tree(tree tuple.TreeID, b *spout.Batch, first, n int) {
 		m.attempts = append(m.attempts, a)
 		s.next = append(s.next, a)
 		r.trying[a] = true
+		r.busy++
 	}
 	r.trees[tree] = slices.Clone(s.next)
 }
@@ -392,7 +307,7 @@ func (r *recorder) verdict(v *task.Verdict) {
 	defer r.mu.Unlock()
 	for i, a := range r.trees[v.Tree] {
 		m := a.message
-		delete(r.trying, a)
+		r.forget(a)
 		failed := slices.ContainsFunc(v.Fails, func(f acker.Fail) bool { return int(f.Index) == i })
 		switch {
 		case failed:
@@ -452,65 +367,10 @@ func (r *recorder) died(id tuple.TaskID, life tuple.Incarnation) {
 	}
 	for a := range r.trying { // messages of its own, which it has forgotten
 		if a.message.task == id {
-			delete(r.trying, a)
+			r.forget(a)
 		}
 	}
+	r.away -= s.away
+	s.away = 0
 	s.hand, s.own, s.wanted = nil, "", 0
-}
-
-// learned books that a task has heard of another's life. As long as somebody has not,
-// what is sent may go to a dead one and come again, so the next row waits for it.
-func (r *recorder) learned(id tuple.TaskID, p task.Peer) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	key := [2]tuple.TaskID{id, p.Task}
-	if life, is := r.news[key]; is && p.Life >= life {
-		delete(r.news, key)
-		r.change()
-	}
-}
-
-// open says what a run that has not come to rest waits for.
-func (r *recorder) open(stats *egret.Stats) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var b strings.Builder
-	open, hands := 0, 0
-	for _, m := range r.messages {
-		if m.acked || m.letter != nil || m.first == nil {
-			continue
-		}
-		if open++; open <= 5 {
-			fmt.Fprintf(&b, "\n\tmessage of %s: %s", r.plan.TaskName(m.task), m.first.tuple(r.plan).named())
-		}
-	}
-	if open > 5 {
-		fmt.Fprintf(&b, "\n\t... and %d more messages", open-5)
-	}
-	for id := range r.stations {
-		name := r.plan.TaskName(tuple.TaskID(id))
-		if x := r.stations[id].hand; x != nil {
-			hands++
-			fmt.Fprintf(&b, "\n\t%s is in Execute with %s", name, x.in.tuple(r.plan).named())
-		} else if own := r.stations[id].own; own != "" {
-			fmt.Fprintf(&b, "\n\t%s is in %s", name, own)
-		}
-	}
-	if len(r.links) > hands {
-		fmt.Fprintf(&b, "\n\t%d tuples are on their way", len(r.links)-hands)
-	}
-	for id, t := range stats.Tasks {
-		if r.stations[id].hand != nil {
-			t.Queued-- // told above
-		}
-		if t.Queued > 0 {
-			fmt.Fprintf(&b, "\n\t%d tuples are queued for %s", t.Queued, t.Task)
-		}
-	}
-	if r.script.next < len(r.script.entries) {
-		fmt.Fprintf(&b, "\n\tthe inputs have given %d of %d items", r.script.next, len(r.script.entries))
-	} else if open == 0 && b.Len() == 0 {
-		b.WriteString("\n\tnothing is open: a source that is not replaced by an Input has not ended")
-	}
-	return b.String()
 }

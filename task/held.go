@@ -87,6 +87,9 @@ func (t *boltTask) retain(in tuple.Tuple) *bolt.Held {
 	t.retained, t.retainedRow = h, t.row
 	t.holding++
 	t.heldNow++
+	if tap := t.set.Tap; tap != nil {
+		tap.Retain(t.hand, h)
+	}
 	switch {
 	case t.out.anchor == nil:
 	case t.anchor.more == nil:
@@ -130,6 +133,9 @@ func (t *boltTask) unretain() {
 		return
 	}
 	t.retained.void = "its Execute has returned an error"
+	if tap := t.set.Tap; tap != nil {
+		tap.Void(t.id, t.retained)
+	}
 	t.retained = nil
 	t.holding--
 	t.heldNow--
@@ -144,6 +150,9 @@ func (t *boltTask) settle(h *heldTuple, err error) {
 		return
 	}
 	h.void = "it had been acked or failed before"
+	if tap := t.set.Tap; tap != nil {
+		tap.Settled(t.id, h, err)
+	}
 	in := &t.m.Inputs[h.input]
 	t.m.Held.Add(-1)
 	class, text := acker.Failed, ""
@@ -282,6 +291,9 @@ type returned struct {
 // block calls fn elsewhere and then with its result on a turn.
 func (t *boltTask) block(fn func() any, then func(any)) {
 	t.away++
+	if tap := t.set.Tap; tap != nil {
+		tap.Away(t.id, 1)
+	}
 	t.ctx.Block(func() any { return returned{fn(), then} })
 }
 
@@ -307,5 +319,8 @@ func (t *boltTask) callReturned() {
 		}
 		t.away--
 		t.guard("a call of Async", func() { r.then(r.result) })
+		if tap := t.set.Tap; tap != nil {
+			tap.Away(t.id, -1)
+		}
 	}
 }

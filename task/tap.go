@@ -36,6 +36,16 @@ type Tap struct {
 	// Tick returns true when a task of a bolt is to tick once, beside its interval,
 	// and false when it will not be asked to again. It may wait until alive ends.
 	Tick func(alive context.Context, task tuple.TaskID, b bolt.Bolt) bool
+	// Retain says that the tuple of the parcel in hand is retained as h, and Settled
+	// that h is acked, or failed if err is not nil. Void says that nothing comes of h,
+	// since its Execute has failed.
+	Retain  func(p *tuple.Parcel, h bolt.Owner)
+	Settled func(task tuple.TaskID, h bolt.Owner, err error)
+	Void    func(task tuple.TaskID, h bolt.Owner)
+	// Anchored says that a task emits a tuple that comes of retained ones.
+	Anchored func(task tuple.TaskID, stream int, r *tuple.Row, to []*bolt.Held)
+	// Away says by how much the calls of Async have grown that are under way.
+	Away func(task tuple.TaskID, by int)
 	// Own says that a task calls "Tick" or "Finish", and with "" that it is back.
 	Own func(task tuple.TaskID, during string)
 }
@@ -65,6 +75,23 @@ func (t tapped) Put(stream int, r *tuple.Row) {
 		t.c.set.Tap.Emit(t.c.id, stream, r)
 	}
 	t.outbox.Put(stream, r)
+}
+
+// Anchored returns a sink whose tuples are told to the tap.
+func (t tapped) Anchored(hs []*bolt.Held) bolt.Sink {
+	return tappedAnchor{t.outbox.Anchored(hs), t.outbox, hs}
+}
+
+// A tappedAnchor is the sink of a collector that Anchor has made.
+type tappedAnchor struct {
+	bolt.Sink
+	out *outbox
+	to  []*bolt.Held
+}
+
+func (t tappedAnchor) Put(stream int, r *tuple.Row) {
+	t.out.c.set.Tap.Anchored(t.out.c.id, stream, r, t.to)
+	t.Sink.Put(stream, r)
 }
 
 // sink returns where the collector of a bolt puts its tuples.

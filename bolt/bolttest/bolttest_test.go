@@ -120,7 +120,7 @@ func TestBubble(t *testing.T) {
 		words := bolttest.In("word")
 		r := bolttest.Run(t, newBatcher, parts(
 			bolttest.Every(time.Minute),
-			words.Rows("a", "b"), bolttest.Wait(time.Minute), // the tick is at its end
+			words.Rows("a", "b"), bolttest.Wait(61*time.Second),
 			words.Row("c"), bolttest.Wait(90*time.Second),
 			words.Row("d"),
 		)...)
