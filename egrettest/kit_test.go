@@ -179,6 +179,40 @@ func TestPanics(t *testing.T) {
 	require.EqualValues(t, 1, r.Stats.Restarts)
 }
 
+// What a death has cut off comes again as a whole, and is there once.
+func TestLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		died := false
+		top := topology.New("lost", func(b *topology.Builder) {
+			words := b.Bolt("pass", bolt.Each(pass), b.Spout("in", spout.Rows()).Emits("n").Shuffle()).Emits("n").Parallel(2)
+			b.Bolt("out", bolt.Each(func(in tuple.Tuple, out *bolt.Collector) error {
+				if in.Int64("n") == 5 && !died {
+					time.Sleep(time.Second) // the others come and wait
+					died = true
+					panic("five")
+				}
+				return pass(in, out)
+			}), words.Global()).Emits("n")
+		})
+		var rows []any
+		var want []string
+		for i := range 40 {
+			rows = append(rows, i)
+			if want = append(want, fmt.Sprint(i)); i == 5 {
+				want = append(want, "5") // it had a failure and was tried again
+			}
+		}
+		r := egrettest.Run(t, top, egrettest.Input("in", rows...), egrettest.AtOnce(), egrettest.Config(egret.Config{MaxReplays: 1}))
+		require.NoError(t, r.Err)
+		require.Greater(t, r.Stats.Lost, int64(1))
+		require.Equal(t, want, r.Tuples("in").Lines())
+		require.Equal(t, want, r.Tuples("pass").Lines())
+		require.Len(t, r.Tuples("out"), 40)
+		require.Len(t, r.Executions("out"), 41)
+		require.Len(t, r.Failed, 1)
+	})
+}
+
 // What fails is tried again only if the test wants it.
 func TestReplays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

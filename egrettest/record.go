@@ -310,6 +310,8 @@ func (r *recorder) verdict(v *task.Verdict) {
 		r.forget(a)
 		failed := slices.ContainsFunc(v.Fails, func(f acker.Fail) bool { return int(f.Index) == i })
 		switch {
+		case r.queue(m.task):
+			m.acked = !failed && v.Outcome == acker.Done // else it is the queue's again
 		case failed:
 			r.waits(m, true)
 		case v.Outcome == acker.Done:
@@ -321,6 +323,12 @@ func (r *recorder) verdict(v *task.Verdict) {
 	}
 	delete(r.trees, v.Tree)
 	r.change()
+}
+
+// queue reports whether a task's messages come of a queue, which has no replays.
+func (r *recorder) queue(id tuple.TaskID) bool {
+	n := r.plan.Node(id)
+	return n.Source == nil && n.Bolt == nil
 }
 
 func (r *recorder) event(e task.Event) {

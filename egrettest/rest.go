@@ -46,9 +46,11 @@ func (r *recorder) wait(ctx context.Context, ok func() bool) error {
 // quiet waits until ok, and everything that inputs have given has been executed, is
 // acked or dead or retained, and everybody knows of the tasks that have died by it.
 func (r *recorder) quiet(ctx context.Context, ok func() bool) error {
-	return r.wait(ctx, func() bool {
-		return ok() && r.handed == r.emitted && len(r.links) == 0 && r.waiting == 0 && r.busy == 0 && r.away == 0 && len(r.news) == 0
-	})
+	return r.wait(ctx, func() bool { return ok() && r.atRest() })
+}
+
+func (r *recorder) atRest() bool {
+	return r.handed == r.emitted && len(r.links) == 0 && r.waiting == 0 && r.busy == 0 && r.away == 0 && len(r.news) == 0
 }
 
 func (r *recorder) hand() {
