@@ -56,7 +56,7 @@ type station struct {
 	input            bool
 	hand             *execution
 	away             int        // calls of Async
-	own              string     // Tick or Finish, if it is in there
+	own              string     // Tick, Flush or Finish, if it is in there
 	next             []*attempt // of the tree that is about to be emitted
 	last             *emission
 	messages         int

@@ -12,8 +12,8 @@ import (
 
 // A Result is what a run has done. Lists are in the order of the messages that things
 // came of, and for one message in the order in which one task would have emitted
-// them; what comes of Tick follows the messages that were there before it, and what
-// comes of Finish is last, task after task.
+// them; what comes of Tick or Flush follows the messages that were there before it, and
+// what comes of Finish is last, task after task.
 //
 // Attempts that ended because a task died are left out, since all of them comes
 // again.
@@ -97,7 +97,7 @@ type PanicError struct{ Value any }
 
 func (p *PanicError) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
-// A Message is what a spout emitted, or a bolt in Tick or Finish.
+// A Message is what a spout emitted, or a bolt in Tick, Flush or Finish.
 type Message struct {
 	Tuple
 	Acked bool    // everything that came of it is done

@@ -46,7 +46,7 @@ type Tap struct {
 	Anchored func(task tuple.TaskID, stream int, r *tuple.Row, to []*bolt.Held)
 	// Away says by how much the calls of Async have grown that are under way.
 	Away func(task tuple.TaskID, by int)
-	// Own says that a task calls "Tick" or "Finish", and with "" that it is back.
+	// Own says that a task calls "Tick", "Flush" or "Finish", and with "" that it is back.
 	Own func(task tuple.TaskID, during string)
 }
 

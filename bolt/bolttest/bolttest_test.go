@@ -128,6 +128,37 @@ func TestBubble(t *testing.T) {
 	})
 }
 
+// A keeper retains what it gets until it is asked to let go.
+type keeper struct{ held []*bolt.Held }
+
+func (k *keeper) Execute(in tuple.Tuple, out *bolt.Collector) error {
+	k.held = append(k.held, out.Retain(in))
+	return nil
+}
+
+func (k *keeper) Flush(out *bolt.Collector) error {
+	out.Anchor(k.held...).Emit(len(k.held))
+	out.Emit("of its own")
+	for _, h := range k.held {
+		if h.String("word") == "bad" {
+			h.Fail(errBroken)
+		} else {
+			h.Ack()
+		}
+	}
+	k.held = nil
+	return nil
+}
+
+func TestRetained(t *testing.T) {
+	r := bolttest.Run(t, func() bolt.Bolt { return &keeper{} }, bolttest.Emits("n"), bolttest.In("word").Rows("a", "bad", "b"))
+	require.NoError(t, r.Err)
+	require.Equal(t, []string{"3", "of its own"}, r.Tuples().Lines())
+	require.Equal(t, []string{"3"}, r.Inputs[0].Emitted.Lines(), "under the first that it comes of")
+	require.ErrorIs(t, r.Inputs[1].Err, errBroken)
+	require.Equal(t, []bool{true, false, true}, []bool{r.Inputs[0].Acked, r.Inputs[1].Acked, r.Inputs[2].Acked})
+}
+
 // Without rows there is still Finish.
 func TestNothing(t *testing.T) {
 	for _, tt := range []struct {
