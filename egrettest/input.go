@@ -45,6 +45,8 @@ func Tick(component string) Item { return Item{kind: tick, tick: component} }
 // without rows it emits none. A row is a []any with a value for each field, or for a
 // stream of one field just the value, or an [Item]. Of several inputs all rows of the
 // first come first; they may be of the same spout.
+//
+// A queue with an input is a spout: a message that fails is dead and not handed back.
 func Input(spout string, rows ...any) Option {
 	return func(s *setup) {
 		for _, r := range rows {
@@ -99,7 +101,7 @@ func (s *script) install(plan *topology.Plan) (mistakes []error) {
 		case n.Bolt != nil:
 			wrong("Input: component %s is a bolt: give the input to a spout (have %s)", name, names(plan))
 		default:
-			n.Source = &source{script: s, spout: name, streams: n.Streams}
+			n.Source, n.Queue = &source{script: s, spout: name, streams: n.Streams}, nil
 			mistakes = append(mistakes, s.check(plan, n)...)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/egretstream/egret/bolt"
 	"github.com/egretstream/egret/egrettest"
 	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/spout/from"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
@@ -341,6 +342,34 @@ func TestAtMostOnce(t *testing.T) {
 	require.Empty(t, r.Dead)
 	require.Len(t, r.Messages("left"), 2)
 	require.Len(t, r.Failed, 12)
+}
+
+// A queue can be given an input, and one of its own hears of everything.
+func TestQueue(t *testing.T) {
+	jobs := from.NewMemory(10)
+	top := topology.New("queue", func(b *topology.Builder) {
+		b.Bolt("out", bolt.Each(func(in tuple.Tuple, out *bolt.Collector) error {
+			if in.String("n") == "fails" {
+				return errBroken
+			}
+			return pass(in, out)
+		}), b.Queue("in", jobs.Queue).Emits("n").Shuffle(), b.Spout("more", spout.Rows()).Emits("n").Shuffle()).Emits("n")
+	})
+	r := egrettest.Run(t, top, egrettest.Input("in", "a", "fails", "b"), egrettest.Input("more", "c"))
+	require.Equal(t, []string{"a", "b", "c"}, r.Tuples("out").Lines())
+	require.ErrorIs(t, r.Dead[0].Err, errBroken)
+
+	for _, n := range []string{"a", "fails", "b"} {
+		_, err := jobs.Push(t.Context(), n)
+		require.NoError(t, err)
+	}
+	jobs.Close()
+	r = egrettest.Run(t, top, egrettest.Input("more", "c", "fails", "d"))
+	require.Equal(t, []string{"a", "b", "c", "d"}, r.Tuples("out").Sorted().Lines())
+	require.Equal(t, []string{"a", "b"}, r.Acked("in").Lines())
+	require.Len(t, r.Failed, 2)
+	require.Len(t, r.Dead, 1, "what the queue got back is its own")
+	require.Len(t, jobs.Failed(), 1)
 }
 
 type lossy struct{ A, B byte }

@@ -327,8 +327,7 @@ func (r *recorder) verdict(v *task.Verdict) {
 
 // queue reports whether a task's messages come of a queue, which has no replays.
 func (r *recorder) queue(id tuple.TaskID) bool {
-	n := r.plan.Node(id)
-	return n.Source == nil && n.Bolt == nil
+	return r.plan.Node(id).Queue != nil
 }
 
 func (r *recorder) event(e task.Event) {
