@@ -132,6 +132,7 @@ type Sink interface {
 // during the call that it was given to.
 type Collector struct {
 	row     tuple.Row
+	direct  tuple.Row // of EmitDirect
 	schemas []*tuple.Schema
 	sink    Sink
 	ctx     context.Context
@@ -158,6 +159,28 @@ func (c *Collector) Emit(values ...any) {
 	}
 	c.row.Set(c.schemas[o], values)
 	c.sink.Put(o, &c.row)
+}
+
+// EmitDirect is Emit on a stream whose subscriber has asked for it with Direct: task
+// is the index of its task that gets the tuple, from 0 to Tasks-1. A stream that is
+// not direct and a task that is not there are a misuse, as is Emit on a stream
+// that is direct.
+func (c *Collector) EmitDirect(task int, values ...any) {
+	o := c.output
+	if uint(o) >= uint(len(c.schemas)) {
+		tuple.Misuse("the component declares no stream: add .Emits(...)")
+	}
+	c.direct.SetDirect(c.schemas[o], task, values)
+	c.sink.Put(o, &c.direct)
+}
+
+// Tasks returns how many tasks EmitDirect can choose from: 0 if the stream is not
+// direct.
+func (c *Collector) Tasks() int {
+	if uint(c.output) >= uint(len(c.schemas)) {
+		return 0
+	}
+	return c.schemas[c.output].Direct
 }
 
 // To returns the collector of one of the component's streams, for the same call as

@@ -36,9 +36,11 @@ type asked struct {
 	answered bool
 }
 
-// A Segment is a run of a batch's messages of one stream with the same kinds.
+// A Segment is a run of a batch's messages of one stream with the same kinds, if
+// it is direct to the same task.
 type Segment struct {
 	Stream int
+	Direct int // as in tuple.Row
 	Kinds  []tuple.Kind
 	first  int // message
 	cell   int
@@ -51,7 +53,7 @@ func (b *Batch) Append(stream int, r *tuple.Row) {
 		tuple.Misuse("one call of Next has appended 65,536 messages: return when out.Full()")
 	}
 	k := len(b.segments) - 1
-	if k < 0 || b.segments[k].Stream != stream || !b.segments[k].row.Same(r) {
+	if k < 0 || b.segments[k].Stream != stream || b.segments[k].Direct != r.Direct || !b.segments[k].row.Same(r) {
 		b.begin(stream, r)
 	}
 	o := len(b.cells)
@@ -75,7 +77,7 @@ func (b *Batch) begin(stream int, r *tuple.Row) {
 		b.segments = append(b.segments, Segment{})
 	}
 	s := &b.segments[k]
-	s.Stream, s.first, s.cell = stream, b.n, len(b.cells)
+	s.Stream, s.Direct, s.first, s.cell = stream, r.Direct, b.n, len(b.cells)
 	s.Kinds = append(s.Kinds[:0], r.Kinds...)
 	s.row = tuple.RowOf(s.Kinds)
 }

@@ -83,6 +83,7 @@ func IsFatal(err error) bool {
 // An Out takes the messages of one call of Next.
 type Out struct {
 	row     tuple.Row
+	direct  tuple.Row // of EmitDirect
 	schemas []*tuple.Schema
 	batch   *Batch
 	max     int
@@ -98,20 +99,53 @@ func (o *Out) Emit(values ...any) { o.emit(0, values) }
 
 // EmitTo appends a message on the stream with the given name.
 func (o *Out) EmitTo(stream string, values ...any) {
+	o.emit(o.find(stream), values)
+}
+
+// EmitDirect appends a message on the spout's first stream, whose subscriber has
+// asked for it with Direct; task is the index of its task that gets the message,
+// from 0 to Tasks-1. A replay goes to the same task. A stream that is not
+// direct and a task that is not there are a misuse.
+func (o *Out) EmitDirect(task int, values ...any) { o.emitDirect(0, task, values) }
+
+// EmitDirectTo is EmitDirect on the stream with the given name.
+func (o *Out) EmitDirectTo(stream string, task int, values ...any) {
+	o.emitDirect(o.find(stream), task, values)
+}
+
+// Tasks returns how many tasks EmitDirectTo can choose from on a stream: 0 if the
+// stream is not direct.
+func (o *Out) Tasks(stream string) int { return o.schemas[o.find(stream)].Direct }
+
+func (o *Out) emitDirect(stream, task int, values []any) {
+	o.declared()
+	o.direct.SetDirect(o.schemas[stream], task, values)
+	o.batch.Append(stream, &o.direct)
+}
+
+func (o *Out) find(stream string) int {
 	for i, s := range o.schemas {
 		if s.Stream == stream {
-			o.emit(i, values)
-			return
+			return i
 		}
 	}
 	tuple.Misuse("spout has no stream " + stream)
+	return 0
 }
 
-func (o *Out) emit(stream int, values []any) {
+func (o *Out) declared() {
 	if len(o.schemas) == 0 {
 		tuple.Misuse("the spout declares no stream: add .Emits(...)")
 	}
-	o.row.Set(o.schemas[stream], values)
+}
+
+func (o *Out) emit(stream int, values []any) {
+	o.declared()
+	s := o.schemas[stream]
+	if s.Direct > 0 {
+		s.NeedsTask()
+	}
+	o.row.Set(s, values)
 	o.batch.Append(stream, &o.row)
 }
 

@@ -98,7 +98,9 @@ func NewBolt(alive context.Context, plan *topology.Plan, set *Settings, p Peer, 
 }
 
 func (t *boltTask) Start(ctx actor.Context) {
-	t.start(ctx)
+	if !t.start(ctx) {
+		return
+	}
 	t.reports.accounts = t.unreported
 	t.out.bolt = t
 	t.onDeath = t.forgetSender

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/egretstream/egret/acker"
@@ -42,14 +43,19 @@ func (c *core) setup(plan *topology.Plan, set *Settings, p Peer, peers []Peer, m
 
 func (c *core) tracked() bool { return c.plan.Guarantee == topology.AtLeastOnce }
 
-// start is the first part of both kinds' Start.
-func (c *core) start(ctx actor.Context) {
+// start is the first part of both kinds' Start. It returns false if that has
+// ended this life, and the run.
+func (c *core) start(ctx actor.Context) bool {
 	c.enter(ctx)
-	c.out.setup(c, ctx.Rand().Uint64())
+	if err := c.out.setup(c, ctx.Rand().Uint64()); err != nil {
+		c.fail(fmt.Errorf("%s: %w", c.m.Name, err), true, true)
+		return false
+	}
 	c.reports.setup(c)
 	if c.tracked() {
 		c.after(c.set.MessageTimeout/4, check{})
 	}
+	return true
 }
 
 func (c *core) enter(ctx actor.Context) {

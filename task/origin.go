@@ -147,6 +147,9 @@ func (o *origin) tree(r run, s *spout.Segment, cells []tuple.Cell) {
 	}
 	o.c.out.run(s, cells, int(r.n), &a)
 	o.ledger.Open(o.c.now, acc.xor, acc.mask, r)
+	if len(o.c.out.refused.fails) > 0 {
+		o.refuse(a.tree.Seq)
+	}
 	o.trying += int(r.n)
 	o.c.m.Attempts.Add(int64(r.n))
 	o.c.m.Trying.Set(int64(o.trying))

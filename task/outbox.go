@@ -58,6 +58,7 @@ type outbox struct {
 	asking  bool          // a timer is set
 	rnd     wyrand
 	text    []byte // for AlwaysEncode
+	refused refusals
 }
 
 // An output is one stream of the component.
@@ -87,6 +88,9 @@ type route struct {
 	at    *lane    // where shuffled tuples go until the parcel is closed
 	home  int      // the lane that a local-or-shuffle prefers
 	held  bool     // no lane has room
+	each  bool     // the grouping looks at every tuple
+
+	choice choice
 }
 
 // A lane leads one stream to one task.
@@ -103,7 +107,8 @@ type lane struct {
 	listed bool // in outbox.live
 }
 
-func (o *outbox) setup(c *core, seed uint64) {
+// setup is an error if a custom grouping does not give its chooser.
+func (o *outbox) setup(c *core, seed uint64) error {
 	o.c, o.rnd = c, wyrand(seed)
 	o.byTask = make([]*pair, len(c.plan.Tasks))
 	o.size = c.set.ParcelSize
@@ -130,6 +135,10 @@ func (o *outbox) setup(c *core, seed uint64) {
 				r.owner[g] = uint16(tuple.Owner(g, to.Parallel))
 			}
 		}
+		if err := r.choice.setup(c, def); err != nil {
+			return err
+		}
+		r.each = !r.any() && def.Grouping != topology.Global
 		s := &o.streams[def.Stream]
 		s.routes = append(s.routes, r)
 	}
@@ -141,6 +150,7 @@ func (o *outbox) setup(c *core, seed uint64) {
 			}
 		}
 	}
+	return nil
 }
 
 // Put emits one tuple, anchored to what anchor points at. It is what a bolt's
@@ -163,8 +173,12 @@ func (o *outbox) Put(stream int, r *tuple.Row) {
 			}
 		case topology.Global:
 			o.add(&t.lanes[0], r, o.anchor)
-		default:
+		case topology.Shuffle, topology.LocalOrShuffle, topology.None:
 			o.add(o.pick(t), r, o.anchor)
+		default:
+			if err := o.choose(t, r, o.anchor); err != nil {
+				tuple.Misuse(err.Error())
+			}
 		}
 	}
 }
@@ -260,9 +274,10 @@ func (o *outbox) spread(seg *spout.Segment, cells []tuple.Cell, n int, a *anchor
 	s.emitted += int64(n)
 	w := len(seg.Kinds)
 	row := tuple.RowOf(seg.Kinds)
+	row.Direct = seg.Direct
 	for i := range s.routes {
 		t := &s.routes[i]
-		if t.Grouping == topology.Fields || t.Grouping == topology.All {
+		if t.each {
 			o.each(t, &row, cells, n, a)
 			continue
 		}
@@ -304,12 +319,17 @@ func (o *outbox) each(t *route, row *tuple.Row, cells []tuple.Cell, n int, a *an
 		if b != nil {
 			b.index = a.index + uint16(i)
 		}
-		if t.Grouping == topology.Fields {
+		switch t.Grouping {
+		case topology.Fields:
 			o.add(t.lane(row), row, b)
-			continue
-		}
-		for k := range t.lanes {
-			o.add(&t.lanes[k], row, b)
+		case topology.All:
+			for k := range t.lanes {
+				o.add(&t.lanes[k], row, b)
+			}
+		default:
+			if err := o.choose(t, row, b); err != nil {
+				o.refuse(b, err)
+			}
 		}
 	}
 }

@@ -26,6 +26,9 @@ func (o *ownMessages) next() {
 }
 
 func (o *ownMessages) put(stream int, r *tuple.Row) {
+	if r.Direct == 0 {
+		o.c.node.Streams[stream].NeedsTask()
+	}
 	o.batch.Append(stream, r)
 	if o.batch.Len() >= ownBatch {
 		o.publish()

@@ -99,7 +99,12 @@ func (p *pair) some() int { return min(p.room(), broker.FirstLimit) }
 
 // shuffles reports whether r has a choice of lanes.
 func (r *route) shuffles() bool {
-	return len(r.lanes) > 1 && (r.Grouping == topology.Shuffle || r.Grouping == topology.LocalOrShuffle)
+	return len(r.lanes) > 1 && r.any()
+}
+
+// any reports whether any task will do for a tuple.
+func (r *route) any() bool {
+	return r.Grouping == topology.Shuffle || r.Grouping == topology.LocalOrShuffle || r.Grouping == topology.None
 }
 
 func (r *route) room() bool {

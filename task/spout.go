@@ -108,7 +108,9 @@ func NewSpout(plan *topology.Plan, set *Settings, p Peer, peers []Peer, m *metri
 }
 
 func (t *spoutTask) Start(ctx actor.Context) {
-	t.start(ctx)
+	if !t.start(ctx) {
+		return
+	}
 	if t.tracked() {
 		t.origin = t.newOrigin()
 		t.origin.finished = func(b *spout.Batch) { b.Done = true; t.commit(t.splits[b.Split]) }

@@ -172,6 +172,19 @@ func (c *Component) Global() Subscription { return c.Stream(defaultStream).Globa
 // All gives each tuple of the default stream to every task.
 func (c *Component) All() Subscription { return c.Stream(defaultStream).All() }
 
+// PartialBy gives tuples of the default stream with equal values of the fields to
+// two tasks, more or less half each: see [Stream.PartialBy].
+func (c *Component) PartialBy(fields ...string) Subscription {
+	return c.Stream(defaultStream).PartialBy(fields...)
+}
+
+// None gives each tuple of the default stream to any one task, as Shuffle does.
+func (c *Component) None() Subscription { return c.Stream(defaultStream).None() }
+
+// Direct gives each tuple of the default stream to the task that its emitter
+// chooses: see [Stream.Direct].
+func (c *Component) Direct() Subscription { return c.Stream(defaultStream).Direct() }
+
 // A Stream is one output of a component. Its groupings are those of [Component].
 type Stream struct {
 	from *Component
@@ -196,8 +209,25 @@ func (s *Stream) Global() Subscription { return s.subscribe(Global) }
 // All gives each tuple to every task.
 func (s *Stream) All() Subscription { return s.subscribe(All) }
 
+// PartialBy gives tuples with equal values of the fields to one of two tasks, which
+// the values decide, the same two for all who send: to the one that this sender
+// has given fewer tuples. So a key that is very frequent loads two tasks and not
+// one, and all tasks get about the same. What is kept for a key is then in two
+// places; a bolt behind, grouped by the key, puts it together. A replayed tuple
+// may come to the other of the two.
+func (s *Stream) PartialBy(fields ...string) Subscription { return s.subscribe(PartialKey, fields...) }
+
+// None gives each tuple to any one task, for it does not matter which. At present
+// that is what Shuffle does.
+func (s *Stream) None() Subscription { return s.subscribe(None) }
+
+// Direct gives each tuple to the task that its emitter chooses, with EmitDirect of
+// bolt.Collector or spout.Out. The stream is then direct: it has no other
+// subscription, and a tuple cannot be emitted on it without a task.
+func (s *Stream) Direct() Subscription { return s.subscribe(Direct) }
+
 func (s *Stream) subscribe(g Grouping, fields ...string) Subscription {
-	return Subscription{s.from, s.name, g, slices.Clone(fields)}
+	return Subscription{from: s.from, stream: s.name, grouping: g, fields: slices.Clone(fields)}
 }
 
 // A Subscription is an input for [Builder.Bolt]: a stream and which task gets
@@ -207,4 +237,6 @@ type Subscription struct {
 	stream   string
 	grouping Grouping
 	fields   []string
+	custom   string // the name of a Custom
+	choose   func(Sender) Chooser
 }

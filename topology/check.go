@@ -146,7 +146,7 @@ func (k *checker) input(c *Component, i int) {
 		return
 	}
 	if slices.ContainsFunc(c.inputs[:i], s.same) {
-		k.at(c, ErrSubscription, full, "", "it subscribes to stream %s twice with the same grouping (%s)", full, groupingText(s.grouping, s.fields))
+		k.at(c, ErrSubscription, full, "", "it subscribes to stream %s twice with the same grouping (%s)", full, s.how())
 	}
 	schema := s.from.schema(s.stream)
 	if schema == nil {
@@ -157,15 +157,24 @@ func (k *checker) input(c *Component, i int) {
 		k.at(c, ErrStream, full, "", "component %s has no stream %q (it has %s)", s.from.name, s.stream, quoted(have))
 		return
 	}
-	if s.grouping == Fields && len(s.fields) == 0 {
-		k.at(c, ErrField, full, "", "By names no field of stream %s (it has %s)", full, quoted(schema.Fields))
+	by := "By"
+	switch s.grouping {
+	case PartialKey:
+		by = "PartialBy"
+	case Direct:
+		k.direct(c, i, full)
+	case Custom:
+		k.custom(c, s, full)
+	}
+	if (s.grouping == Fields || s.grouping == PartialKey) && len(s.fields) == 0 {
+		k.at(c, ErrField, full, "", "%s names no field of stream %s (it has %s)", by, full, quoted(schema.Fields))
 	}
 	for j, f := range s.fields {
 		if schema.Index(f) < 0 {
 			k.at(c, ErrField, full, f, "stream %s has no field %q (it has %s)", full, f, quoted(schema.Fields))
 		}
 		if slices.Index(s.fields, f) < j {
-			k.at(c, ErrField, full, f, "By names field %q of stream %s twice", f, full)
+			k.at(c, ErrField, full, f, "%s names field %q of stream %s twice", by, f, full)
 		}
 	}
 }
@@ -180,7 +189,7 @@ func (c *Component) schema(stream string) *tuple.Schema {
 }
 
 func (s Subscription) same(o Subscription) bool {
-	return s.from == o.from && s.stream == o.stream && s.grouping == o.grouping && slices.Equal(s.fields, o.fields)
+	return s.from == o.from && s.stream == o.stream && s.grouping == o.grouping && slices.Equal(s.fields, o.fields) && s.custom == o.custom
 }
 
 // names returns the names of the declared components.
@@ -311,12 +320,4 @@ func (k *checker) overrides(o *Options) {
 	if o.Guarantee != nil {
 		k.guarantee(*o.Guarantee)
 	}
-}
-
-// groupingText is a grouping for people.
-func groupingText(g Grouping, fields []string) string {
-	if g == Fields {
-		return "by " + list(fields)
-	}
-	return g.String()
 }

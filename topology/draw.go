@@ -188,7 +188,8 @@ func spaced(marks []rune, left, right int) string {
 func (d *drawing) label(c, k int) string {
 	n := &d.p.Components[c]
 	in := n.Inputs[k]
-	text := groupingText(d.p.grouping(c, k))
+	g, key := d.p.grouping(c, k)
+	text := g.label(key)
 	stream := in.Stream.Component
 	if in.Stream.Stream != defaultStream {
 		stream += "." + in.Stream.Stream

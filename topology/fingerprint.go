@@ -58,7 +58,8 @@ func (n *Node) kind() kind {
 	return boltKind
 }
 
-// grouping returns how an input of component c is grouped, and the key's fields.
+// grouping returns how an input of component c is grouped, and the key's fields or
+// the name of a custom one.
 func (p *Plan) grouping(c, input int) (g Grouping, key []string) {
 	in := p.Components[c].Inputs[input]
 	for _, r := range p.Components[in.From].Outputs {
@@ -66,6 +67,9 @@ func (p *Plan) grouping(c, input int) (g Grouping, key []string) {
 			g = r.Grouping
 			for _, f := range r.Fields {
 				key = append(key, in.Stream.Fields[f])
+			}
+			if g == Custom {
+				key = []string{r.Custom}
 			}
 		}
 	}

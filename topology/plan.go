@@ -18,9 +18,13 @@ const (
 	Fields                         // the owner of the key's group
 	Global                         // the first task
 	All                            // every task
+	PartialKey                     // that of two for the key which this sender gave fewer
+	None                           // no matter which: as Shuffle
+	Direct                         // the one that the emitter names
+	Custom                         // those that a Chooser says
 )
 
-var groupingNames = [...]string{"shuffle", "local-or-shuffle", "fields", "global", "all"}
+var groupingNames = [...]string{"shuffle", "local-or-shuffle", "fields", "global", "all", "partial-key", "none", "direct", "custom"}
 
 func (g Grouping) String() string { return groupingNames[g] }
 
@@ -86,7 +90,9 @@ type Route struct {
 	To       int // component
 	Input    int // in the Inputs of To
 	Grouping Grouping
-	Fields   []int // positions of the key, for Fields
+	Fields   []int                // positions of the key, for Fields and PartialKey
+	Custom   string               // its name, for Custom
+	Choose   func(Sender) Chooser // for Custom
 }
 
 // TaskName returns the name of a task for people: "count/2".

@@ -92,7 +92,10 @@ func (b *Builder) compile(name string, o *Options) *Plan {
 			from := at[s.from]
 			n := &p.Components[from]
 			k := slices.IndexFunc(n.Streams, func(x *tuple.Schema) bool { return x.Stream == s.stream })
-			r := Route{Stream: k, To: to, Input: i, Grouping: s.grouping}
+			r := Route{Stream: k, To: to, Input: i, Grouping: s.grouping, Custom: s.custom, Choose: s.choose}
+			if s.grouping == Direct {
+				n.Streams[k].Direct = p.Components[to].Parallel
+			}
 			for _, f := range s.fields {
 				r.Fields = append(r.Fields, n.Streams[k].Index(f))
 			}

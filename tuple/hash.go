@@ -72,6 +72,19 @@ func KeyGroup(hash uint64) int { return int(hash % KeyGroups) }
 // none.
 func Owner(group, tasks int) int { return group * tasks / KeyGroups }
 
+// Owners returns the two of a component's tasks, counted from 0, that share a key
+// with the given hash when it is grouped by a partial key. The first is the owner
+// of its group. They are two, unless there is only one task, and like Owner they
+// are the same everywhere and never change.
+func Owners(hash uint64, tasks int) (first, second int) {
+	first = Owner(KeyGroup(hash), tasks)
+	if tasks < 2 {
+		return first, first
+	}
+	// The group is of the low bits, so the high ones say how far away.
+	return first, (first + 1 + int((hash>>32)*uint64(tasks-1)>>32)) % tasks
+}
+
 func hashCell(c Cell, k Kind, h uint64) uint64 {
 	switch k {
 	case KindString:

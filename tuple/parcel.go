@@ -24,6 +24,9 @@ const (
 type Schema struct {
 	Component, Stream string
 	Fields            []string
+	// Direct is how many tasks an emitter chooses from with EmitDirect: those of the
+	// one component that subscribes with Direct. 0: the stream is not direct.
+	Direct int
 }
 
 // Index returns the position of a field, or -1.

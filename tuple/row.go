@@ -8,10 +8,11 @@ import (
 // A Row is one tuple being made: the cells that Emit fills before it is known
 // which parcels they go to. It is used again for each.
 type Row struct {
-	Cells []Cell
-	Kinds []Kind
-	Text  int // bytes of text that the cells point at
-	shape shape
+	Cells  []Cell
+	Kinds  []Kind
+	Text   int // bytes of text that the cells point at
+	shape  shape
+	Direct int // 1 + the task that the emitter has chosen; 0: it has not
 }
 
 // A shape is the kinds of a row in one number, if they are 1 to 16: whether two
