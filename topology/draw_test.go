@@ -51,6 +51,12 @@ var shapes = map[string]func(*Builder){
 		b.Queue("jobs", func() spout.Queue { return nil }).Emits("x").Parallel(3)
 		b.Spout("config", source{}).Emits("y")
 	},
+	"choices": func(b *Builder) {
+		in := b.Spout("in", source{}).Emits("word", "n").EmitsTo("to", "x").EmitsTo("rest", "x")
+		half := b.Bolt("half", noBolt, in.PartialBy("word", "n")).Emits("word").Parallel(4)
+		b.Bolt("told", noBolt, in.Stream("to").Direct(), half.None()).Parallel(3)
+		b.Bolt("own", noBolt, in.Stream("rest").Custom("by-region", noChooser), half.Custom("odd", noChooser)).Parallel(2)
+	},
 	"fan": func(b *Builder) {
 		in := b.Spout("in", source{}).Emits("x")
 		b.Bolt("one", noBolt, in.Shuffle())
@@ -60,6 +66,8 @@ var shapes = map[string]func(*Builder){
 		b.Bolt("all", noBolt, four.Shuffle(), two.Shuffle(), three.Shuffle())
 	},
 }
+
+func noChooser(Sender) Chooser { return nil }
 
 func TestDraw(t *testing.T) {
 	for name, define := range shapes {

@@ -52,6 +52,14 @@ func variant(what string) string {
 			s = in.By("b", "a")
 		case "grouping":
 			s = in.Shuffle()
+		case "partial key":
+			s = in.PartialBy("a", "b")
+		case "custom":
+			s = in.Custom("mine", noChooser)
+		case "custom's name":
+			s = in.Custom("yours", noChooser)
+		case "no grouping":
+			s = in.None()
 		case "input's stream":
 			s = in.Stream("late").By("x")
 		}
@@ -78,7 +86,7 @@ func variant(what string) string {
 func TestFingerprintSaysWhatDiffers(t *testing.T) {
 	seen := map[string]string{variant(""): "nothing"}
 	for _, what := range []string{
-		"topology", "guarantee", "field", "stream", "one more stream", "key", "grouping", "input's stream", "component", "ticks", "kind",
+		"topology", "guarantee", "field", "stream", "one more stream", "key", "grouping", "partial key", "custom", "custom's name", "no grouping", "input's stream", "component", "ticks", "kind",
 	} {
 		f := variant(what)
 		require.Len(t, f, 16)

@@ -65,6 +65,42 @@ bolt x: stream in.pairs has no field "d" (it has "a", "b")`,
 		want:   `bolt x: By names field "line" of stream lines.default twice`,
 	},
 	{
+		name: "partial keys",
+		define: func(b *Builder) {
+			b.Bolt("x", noBolt, lines(b).PartialBy(), b.Component("lines").PartialBy("line", "line"), b.Component("lines").PartialBy("lien"))
+		},
+		err: ErrField,
+		want: `bolt x: PartialBy names no field of stream lines.default (it has "line")
+bolt x: PartialBy names field "line" of stream lines.default twice
+bolt x: stream lines.default has no field "lien" (it has "line")`,
+	},
+	{
+		name: "direct with others",
+		define: func(b *Builder) {
+			in := b.Spout("in", source{}).Emits("a").EmitsTo("one", "a").EmitsTo("two", "a").EmitsTo("good", "a")
+			b.Bolt("x", noBolt, in.Direct(), in.Stream("one").Shuffle(), in.Stream("good").Direct())
+			b.Bolt("y", noBolt, in.By("a"), in.Stream("one").Direct(), in.Stream("two").Direct())
+			b.Bolt("z", noBolt, in.Stream("two").Direct(), in.Stream("two").Direct())
+		},
+		err: ErrSubscription,
+		want: `bolt x: it subscribes to stream in.default direct, so nobody else can (y does, by a): declare another stream for one of them
+bolt y: it subscribes to stream in.one direct, so nobody else can (x does, shuffle): declare another stream for one of them
+bolt y: it subscribes to stream in.two direct, so nobody else can (z does, direct): declare another stream for one of them
+bolt z: it subscribes to stream in.two twice with the same grouping (direct)`,
+	},
+	{
+		name: "custom groupings",
+		define: func(b *Builder) {
+			in := lines(b)
+			b.Bolt("x", noBolt, in.Custom("", noChooser), in.Custom("a b", nil), in.Custom("c", noChooser), in.Custom("c", noChooser), in.Custom("d", noChooser))
+		},
+		err: ErrName,
+		want: `bolt x: the name "" of the custom grouping of stream lines.default is empty
+bolt x: the name "a b" of the custom grouping of stream lines.default has ' ' in it; allowed are letters, digits, _ - .
+bolt x: the custom grouping "a b" of stream lines.default is nil
+bolt x: it subscribes to stream lines.default twice with the same grouping (custom c)`,
+	},
+	{
 		name: "names of components",
 		define: func(b *Builder) {
 			l := lines(b)
