@@ -30,6 +30,7 @@ type record struct {
 	all     []*root // in the order in which they were made
 	places  map[place]*execution
 	owners  map[routeKey]int
+	halves  map[routeKey][]int // the tasks that a partial key has come to
 	bolts   []*simBolt
 	deaths  []death
 	readers int    // open
@@ -89,6 +90,7 @@ type root struct {
 	timedOut             int
 	fails                int // tuples that were refused or panicked
 	rejects              int
+	strays               int // rejects by a grouping that has chosen a task that is not there
 	dead                 []moment
 	acked                bool
 	kin                  *root // to whose tuples these are anchored too; nil: see head
@@ -135,7 +137,7 @@ func (v *Violation) String() string { return fmt.Sprintf("%s: %s (at %v)", v.Inv
 func newRecord(w *World, s *scene) *record {
 	rec := &record{
 		w: w, scene: s,
-		roots: map[uint64]*root{}, places: map[place]*execution{}, owners: map[routeKey]int{}, crossed: map[string]int{}, harm: map[*proc]bool{},
+		roots: map[uint64]*root{}, places: map[place]*execution{}, owners: map[routeKey]int{}, halves: map[routeKey][]int{}, crossed: map[string]int{}, harm: map[*proc]bool{},
 	}
 	for i := range s.parts {
 		rec.splits = append(rec.splits, nil)
@@ -193,7 +195,7 @@ func (rec *record) begin(b *simBolt, in tuple.Tuple) *execution {
 			continue
 		}
 		at := place{b.part, anyTask, in.Uint64("id")}
-		if e.grouping == topology.All {
+		if e.decides() {
 			at.task = b.task
 		}
 		b.checkRoute(e, in.Value("key").Kind().String()+" "+in.Value("key").String())
@@ -290,7 +292,7 @@ func (rec *record) verdict(v *task.Verdict) {
 		m.verdicts++
 		if f, failed := bad[i]; failed {
 			if m.head().kinFails == 0 {
-				rec.violate("failures", "%s has failed (%s), but no bolt has refused a tuple of it", m.name, f.Err)
+				rec.violate("failures", "%s has failed (%s), but nobody has refused a tuple of it", m.name, f.Err)
 			}
 			continue
 		}

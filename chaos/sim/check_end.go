@@ -78,7 +78,7 @@ func (rec *record) atLeastOnce() {
 				rec.violate("executions", "%s: %s, but MaxReplays is %d", m.name, rec.where(e), rec.scene.set.MaxReplays)
 			}
 		}
-		if quiet && m.rejects > len(m.all) {
+		if quiet && m.rejects > len(m.all)+m.strays {
 			rec.violate("executions", "%s is rejected %d times", m.name, m.rejects)
 		}
 	})

@@ -79,6 +79,7 @@ type part struct {
 	name     string
 	parallel int
 	streams  int
+	direct   []int  // by stream: the tasks that its direct subscriber has, 0: none; nil: of no stream
 	inputs   []edge // none: a spout
 
 	// Of a spout.
@@ -94,6 +95,7 @@ type part struct {
 	every   time.Duration // between ticks
 	trouble trouble
 	oneIn   int // tuples in trouble
+	wrong   int // its custom groupings send one in so many tuples to a task that is not there; 0: none
 	cross   int // panics in Prepare and Tick that are left, of each task
 
 	hold     int  // tuples that it retains at most, or calls at the same time
@@ -124,12 +126,24 @@ func (s *scene) String() string {
 		if p.act.retains() {
 			text += fmt.Sprintf(", %d at most, together %v, forgets one in %d", p.hold, p.together, p.forgets)
 		}
+		if p.wrong > 0 {
+			text += fmt.Sprintf(", one in %d by a custom grouping to nobody", p.wrong)
+		}
 		if p.trouble != none {
 			text += fmt.Sprintf(", one in %d: %v", p.oneIn, p.trouble)
 		}
 		text += "\n"
 	}
 	return text
+}
+
+// directTasks returns how many tasks a direct tuple is for one of; 0: the stream
+// is not direct.
+func (p *part) directTasks(stream int) int {
+	if p.direct == nil {
+		return 0
+	}
+	return p.direct[stream]
 }
 
 func (p *part) spout() bool { return len(p.inputs) == 0 }
@@ -238,11 +252,36 @@ func (s *scene) drawParts(r *rand.Rand) {
 		}
 		before = first
 	}
+	s.drawDirect(r)
+}
+
+// drawDirect makes some of the streams direct that have one subscriber.
+func (s *scene) drawDirect(r *rand.Rand) {
+	for i := range s.parts {
+		p := &s.parts[i]
+		p.direct = make([]int, p.streams)
+		for stream := range p.streams {
+			var only *edge
+			subscribers, tasks := 0, 0
+			for to := range s.parts {
+				for k := range s.parts[to].inputs {
+					if e := &s.parts[to].inputs[k]; e.from == i && e.stream == stream {
+						only, tasks = e, s.parts[to].parallel
+						subscribers++
+					}
+				}
+			}
+			if subscribers == 1 && chance(r, 20) && !(p.act == calling || p.act == inOrder) { // calls only emit
+				only.grouping, p.direct[stream] = topology.Direct, tasks
+			}
+		}
+	}
 }
 
 func (s *scene) subscribe(r *rand.Rand, p *part, from int) {
 	e := edge{from, r.IntN(s.parts[from].streams), one(r,
-		topology.Shuffle, topology.Shuffle, topology.LocalOrShuffle, topology.Fields, topology.Fields, topology.All, topology.Global)}
+		topology.Shuffle, topology.Shuffle, topology.LocalOrShuffle, topology.Fields, topology.Fields, topology.All, topology.Global,
+		topology.PartialKey, topology.None, topology.Custom)}
 	for _, other := range p.inputs {
 		if other.from == e.from && other.stream == e.stream {
 			return
@@ -268,6 +307,9 @@ func (s *scene) drawBolt(r *rand.Rand, p *part) {
 				p.trouble = accident
 			}
 		}
+	}
+	if s.mood >= failing && chance(r, 50) {
+		p.wrong = 5 + r.IntN(100)
 	}
 	if s.mood >= deadly && chance(r, 10) {
 		p.cross = 1 + r.IntN(2)
@@ -306,7 +348,7 @@ func (s *scene) fit(tuples int) {
 // A place is where and as what a tuple is executed.
 type place struct {
 	part int
-	task int // in its part; anyTask unless the tuple goes to all
+	task int // in its part; anyTask unless the tuple alone decides
 	id   uint64
 }
 
@@ -329,14 +371,7 @@ func (s *scene) descend(from int, id uint64, stream int) (all []place) {
 				if e.from != t.from || e.stream != t.stream {
 					continue
 				}
-				tasks := []int{anyTask}
-				if e.grouping == topology.All {
-					tasks = tasks[:0]
-					for k := range s.parts[to].parallel {
-						tasks = append(tasks, k)
-					}
-				}
-				for _, k := range tasks {
+				for _, k := range s.tasks(e, to, t.id) {
 					at := place{to, k, t.id}
 					all = append(all, at)
 					for n := range s.children(at) {
@@ -349,6 +384,31 @@ func (s *scene) descend(from int, id uint64, stream int) (all []place) {
 	}
 	return all
 }
+
+// decides reports whether a tuple alone decides which tasks get it.
+func (e edge) decides() bool {
+	return e.grouping == topology.All || e.grouping == topology.Direct || e.grouping == topology.Custom
+}
+
+// tasks returns which tasks of a part get a tuple: those of a custom grouping are
+// none, some or all of them.
+func (s *scene) tasks(e edge, to int, id uint64) (all []int) {
+	n := s.parts[to].parallel
+	switch e.grouping {
+	case topology.Direct:
+		return []int{directTask(id, n)}
+	case topology.All, topology.Custom:
+		for k := range n {
+			if e.grouping == topology.All || mix(id, 'c', uint64(to))>>k&1 != 0 {
+				all = append(all, k)
+			}
+		}
+		return all
+	}
+	return []int{anyTask}
+}
+
+func directTask(id uint64, tasks int) int { return int(mix(id, 'd', 1) % uint64(tasks)) }
 
 // children returns how many tuples a bolt emits for a tuple.
 func (s *scene) children(at place) int {
@@ -434,6 +494,14 @@ func (s *scene) topology(rec *record) *topology.Topology {
 						subs = append(subs, from.All())
 					case topology.Global:
 						subs = append(subs, from.Global())
+					case topology.PartialKey:
+						subs = append(subs, from.PartialBy("key"))
+					case topology.None:
+						subs = append(subs, from.None())
+					case topology.Direct:
+						subs = append(subs, from.Direct())
+					case topology.Custom:
+						subs = append(subs, from.Custom("drawn", rec.chooser(e, i)))
 					}
 				}
 				c = b.Bolt(p.name, rec.factory(i), subs...)

@@ -108,7 +108,7 @@ func (b *simBolt) children(e *execution, out *bolt.Collector, when int) {
 			continue
 		}
 		b.seq++
-		out.To(b.streams[streamOf(c, len(b.streams))]).Emit(s.row(e.root.id, c, b.number, b.seq)...)
+		b.emit(out, streamOf(c, len(b.streams)), c, s.row(e.root.id, c, b.number, b.seq))
 	}
 }
 

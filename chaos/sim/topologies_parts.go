@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -125,7 +126,11 @@ func (r *simReader) Next(_ gocontext.Context, out *spout.Out) error {
 		}
 		m.reads++
 		r.next++
-		out.EmitTo(streamName(m.stream), s.row(m.id, m.id, 0, 0)...)
+		if tasks := p.directTasks(m.stream); tasks > 0 {
+			out.EmitDirectTo(streamName(m.stream), directTask(m.id, tasks), s.row(m.id, m.id, 0, 0)...)
+		} else {
+			out.EmitTo(streamName(m.stream), s.row(m.id, m.id, 0, 0)...)
+		}
 	}
 	if r.next >= r.b.messages {
 		return io.EOF
@@ -220,6 +225,15 @@ func (b *simBolt) Execute(in tuple.Tuple, out *bolt.Collector) error {
 	return nil
 }
 
+func (b *simBolt) emit(out *bolt.Collector, stream int, id uint64, row []any) {
+	out = out.To(b.streams[stream])
+	if tasks := b.rec.scene.parts[b.part].directTasks(stream); tasks > 0 {
+		out.EmitDirect(directTask(id, tasks), row...)
+		return
+	}
+	out.Emit(row...)
+}
+
 func (b *simBolt) inTrouble(e *execution, what trouble) error {
 	e.fails++
 	e.root.fails++
@@ -244,7 +258,7 @@ func (b *simBolt) own(n int, out *bolt.Collector) {
 			return
 		}
 		m := b.rec.own(b)
-		out.To(b.streams[m.stream]).Emit(b.rec.scene.row(m.id, m.id, 0, 0)...)
+		b.emit(out, m.stream, m.id, b.rec.scene.row(m.id, m.id, 0, 0))
 	}
 }
 
@@ -279,6 +293,28 @@ func (b *simBolt) Close() error {
 	return nil
 }
 
+// chooser sends tuples on an edge to the tasks that the scene says.
+func (rec *record) chooser(e edge, to int) func(topology.Sender) topology.Chooser {
+	return func(topology.Sender) topology.Chooser {
+		return func(t tuple.Tuple, dst []int) []int {
+			id, wrong := t.Uint64("id"), rec.scene.parts[to].wrong
+			if rec.scene.parts[e.from].act.retains() {
+				wrong = 0 // the tuple in hand would be another one
+			}
+			if wrong > 0 && mix(id, 'w', uint64(to))%uint64(wrong) == 0 {
+				m := rec.roots[t.Uint64("root")]
+				m.fails++
+				m.rejects++
+				m.strays++
+				m.head().kinFails++
+				m.head().kinRejects++
+				return append(dst, rec.scene.parts[to].parallel)
+			}
+			return append(dst, rec.scene.tasks(e, to, id)...)
+		}
+	}
+}
+
 // checkRoute compares the task that a tuple has come to with its grouping.
 func (b *simBolt) checkRoute(e edge, key string) {
 	rec := b.rec
@@ -286,6 +322,13 @@ func (b *simBolt) checkRoute(e edge, key string) {
 	case topology.Global:
 		if b.task != 0 {
 			rec.violate("routing", "%s gets a tuple that is for the first task", b.name())
+		}
+	case topology.PartialKey:
+		k := routeKey{b.part, e.from, e.stream, key}
+		if at := rec.halves[k]; slices.Contains(at, b.task) {
+			break
+		} else if rec.halves[k] = append(at, b.task); len(at) == 2 {
+			rec.violate("routing", "the partial key %q of %s goes to tasks %v", key, rec.scene.parts[b.part].name, rec.halves[k])
 		}
 	case topology.Fields:
 		k := routeKey{b.part, e.from, e.stream, key}
