@@ -74,10 +74,18 @@ func startBolt(b testing.TB, g topology.Guarantee, execute func(tuple.Tuple, *bo
 
 func byWord(c *topology.Component) topology.Subscription { return c.By("word") }
 
+func partialByWord(c *topology.Component) topology.Subscription { return c.PartialBy("word") }
+
+func customByWord(c *topology.Component) topology.Subscription {
+	return c.Custom("length", func(s topology.Sender) topology.Chooser {
+		return func(t tuple.Tuple, to []int) []int { return append(to, len(t.String("word"))%s.Tasks) }
+	})
+}
+
 // BenchmarkOutbox emits one word at a time: a collector, a grouping, a parcel.
 func BenchmarkOutbox(b *testing.B) {
 	words := [8]string{"whale", "the", "of", "sea", "ship", "captain", "ahab", "white"}
-	for name, group := range map[string]func(*topology.Component) topology.Subscription{"fields": byWord, "shuffle": (*topology.Component).Shuffle} {
+	for name, group := range map[string]func(*topology.Component) topology.Subscription{"fields": byWord, "shuffle": (*topology.Component).Shuffle, "partial": partialByWord, "custom": customByWord} {
 		for _, g := range []topology.Guarantee{topology.AtMostOnce, topology.AtLeastOnce} {
 			b.Run("grouping="+name+"/guarantee="+g.String(), func(b *testing.B) {
 				t, _, plan := startBolt(b, g, nil, group)
