@@ -53,6 +53,7 @@ var house = map[string]room{
 	"bolt":  {contracts, true, "tuple metrics"},
 
 	"topology": {plans, true, "tuple spout bolt"},
+	"graph":    {plans, false, "topology"},
 
 	"acker":  {machines, false, "tuple"},
 	"broker": {machines, false, "tuple"},
@@ -68,7 +69,7 @@ var house = map[string]room{
 
 	// bench is given what runs a topology, so that the root can have it as a command.
 	"bench": {roof, false, "tuple metrics spout spout/from bolt bolt/to topology"},
-	".":     {roof, true, "tuple metrics actor spout bolt topology task actor/host metrics/scrape chaos/sim bench"},
+	".":     {roof, true, "tuple metrics actor spout bolt topology graph task actor/host metrics/scrape chaos/sim bench"},
 	// The test kit is for users' tests, and runs what ships.
 	"egrettest":     {roof, true, ". tuple spout bolt topology acker task"},
 	"bolt/bolttest": {roof, true, ". spout bolt topology egrettest"},

@@ -88,6 +88,12 @@ func (g Grouping) label(key []string) string {
 	return g.String()
 }
 
+// Label returns how input k of component c is grouped, for people: "by word".
+func (p *Plan) Label(c, k int) string {
+	g, key := p.grouping(c, k)
+	return g.label(key)
+}
+
 // how is the grouping of s for people.
 func (s Subscription) how() string {
 	if s.grouping == Custom {

@@ -188,8 +188,7 @@ func spaced(marks []rune, left, right int) string {
 func (d *drawing) label(c, k int) string {
 	n := &d.p.Components[c]
 	in := n.Inputs[k]
-	g, key := d.p.grouping(c, k)
-	text := g.label(key)
+	text := d.p.Label(c, k)
 	stream := in.Stream.Component
 	if in.Stream.Stream != defaultStream {
 		stream += "." + in.Stream.Stream

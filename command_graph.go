@@ -1,0 +1,99 @@
+package egret
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/egretstream/egret/graph"
+	"github.com/egretstream/egret/topology"
+)
+
+// graphOptions are the flags of "graph".
+type graphOptions struct {
+	format   string
+	output   string
+	set      []string
+	parallel map[string]int
+}
+
+// graphCommand is "graph".
+func graphCommand(topologies []*topology.Topology) *cobra.Command {
+	var o graphOptions
+	use := "graph NAME"
+	if len(topologies) == 1 {
+		use = "graph [NAME]"
+	}
+	c := &cobra.Command{
+		Use:   use,
+		Short: "Draw a topology as text, DOT or SVG",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			t, err := chosen(topologies, args)
+			if err != nil {
+				return &usageError{err}
+			}
+			picture, err := o.draw(t)
+			if err != nil {
+				return &usageError{err}
+			}
+			if o.output == "" {
+				_, err = io.WriteString(c.OutOrStdout(), picture)
+			} else {
+				err = os.WriteFile(o.output, []byte(picture), 0o644)
+			}
+			if err != nil {
+				return &runError{err}
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.format, "format", "text", "text, dot (for Graphviz) or svg")
+	f.StringVarP(&o.output, "output", "o", "", "file to write (default: standard output)")
+	f.StringArrayVar(&o.set, "set", nil, "value of a parameter, as in --set top=20; as often as needed")
+	f.StringToIntVar(&o.parallel, "parallel", nil, "tasks of components, as in count=4,split=2")
+	return c
+}
+
+// chosen returns the topology that the arguments name, or the only one.
+func chosen(topologies []*topology.Topology, args []string) (*topology.Topology, error) {
+	switch {
+	case len(args) > 1:
+		return nil, fmt.Errorf("unknown argument %q: name one topology", args[1])
+	case len(args) == 0 && len(topologies) == 1:
+		return topologies[0], nil
+	case len(args) == 0:
+		return nil, fmt.Errorf("name one of %s", list(topologies, "or"))
+	}
+	for _, t := range topologies {
+		if t.Name() == args[0] {
+			return t, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no topology %q: the program has %s", args[0], list(topologies, "and"))
+}
+
+func (o *graphOptions) draw(t *topology.Topology) (string, error) {
+	draw := map[string]func(*topology.Plan) string{"text": (*topology.Plan).Draw, "dot": graph.DOT, "svg": graph.SVG}[o.format]
+	if draw == nil {
+		return "", fmt.Errorf("format %q is unknown: use text, dot or svg", o.format)
+	}
+	params := map[string][]string{}
+	for _, s := range o.set {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return "", fmt.Errorf("--set %s has no value: write --set %s=VALUE", s, s)
+		}
+		params[name] = append(params[name], value)
+	}
+	plan, err := t.Build(topology.Options{Params: params, Parallel: o.parallel})
+	if err != nil {
+		return "", fmt.Errorf("topology %s: %w", t.Name(), err)
+	}
+	return draw(plan), nil
+}
