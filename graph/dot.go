@@ -17,7 +17,7 @@ func DOT(p *topology.Plan) string {
 	for c := range p.Components {
 		n := &p.Components[c]
 		fmt.Fprintf(&b, "  %s [label=%s", quote(n.Name), quote(n.Name+"\n"+about(n)))
-		if n.Source != nil {
+		if n.Bolt == nil {
 			b.WriteString(", fillcolor=\"#eef6ee\"")
 		}
 		b.WriteString("];\n")

@@ -38,7 +38,7 @@ var shapes = map[string]func(*topology.Builder){
 	"orders": func(b *topology.Builder) {
 		orders := b.Spout("orders", source).Emits("id", "user", "sum").EmitsTo("errors", "text").Parallel(3)
 		users := b.Spout("users", source).Emits("user", "country")
-		rates := b.Spout("rates", source).Emits("country", "rate")
+		rates := b.Queue("rates", func() spout.Queue { return nil }).Emits("country", "rate")
 		joined := b.Bolt("join", noBolt, orders.By("user"), users.By("user"), rates.All()).
 			Emits("country", "sum").EmitsTo("late", "id", "age").EmitsTo("to", "country", "sum").Parallel(4).Every(time.Second)
 		sums := b.Bolt("sums", noBolt, joined.PartialBy("country")).Emits("country", "sum").Every(1500 * time.Millisecond).Parallel(2)
@@ -160,7 +160,9 @@ func TestNothingOverlaps(t *testing.T) {
 		for i, a := range all {
 			require.True(t, a.left >= margin && a.right <= l.w-margin && a.top >= header && a.bottom <= l.h-margin, "%v is outside", a)
 			for _, b := range all[i+1:] {
-				require.False(t, a.meets(b), "%v and %v", a, b)
+				if a.meets(b) {
+					t.Fatalf("%v and %v", a, b)
+				}
 			}
 		}
 		for _, ln := range l.lines {
@@ -183,14 +185,16 @@ func TestNothingOverlaps(t *testing.T) {
 					x := float64(x0)*(1-s) + float64(x1)*s
 					y := float64(y0)*(1-s)*(1-s)*(1+2*s) + float64(y1)*s*s*(3-2*s)
 					for k, r := range all {
-						if owner[k] != ln {
-							require.False(t, r.holds(x, y), "line to %s through %s", p.Components[ln.component].Name, r.name)
+						if owner[k] != ln && r.holds(x, y) {
+							t.Fatalf("line to %s through %s", p.Components[ln.component].Name, r.name)
 						}
 					}
 				}
 				if h.to.component < 0 {
 					for k, r := range all {
-						require.False(t, owner[k] != ln && r.holds(float64(h.to.x+h.to.w/2), float64(y1)), "line to %s through %s", p.Components[ln.component].Name, r.name)
+						if owner[k] != ln && r.holds(float64(h.to.x+h.to.w/2), float64(y1)) {
+							t.Fatalf("line to %s through %s", p.Components[ln.component].Name, r.name)
+						}
 					}
 				}
 			}

@@ -17,8 +17,8 @@ const style = `
     .about, .label, .fields { text-anchor: middle }
     .summary, .about, .fields { fill: #636b77 }
     .box { fill: #fff; stroke: #1f4e79; stroke-width: 1.5 }
-    .spout .box { fill: #eef6ee; stroke: #2e7d32 }
-    .spout .name { fill: #2e7d32 }
+    .source .box { fill: #eef6ee; stroke: #2e7d32 }
+    .source .name { fill: #2e7d32 }
     .line { fill: none; stroke: #7d8793; stroke-width: 1.5 }
     .tip { fill: #7d8793 }
     @media (prefers-color-scheme: dark) {
@@ -28,8 +28,8 @@ const style = `
       .name { fill: #9ecbff }
       .summary, .about, .fields { fill: #9aa4b0 }
       .box { fill: #161b22; stroke: #6ba8e5 }
-      .spout .box { fill: #14221a; stroke: #6cc077 }
-      .spout .name { fill: #8fdc98 }
+      .source .box { fill: #14221a; stroke: #6cc077 }
+      .source .name { fill: #8fdc98 }
       .line { stroke: #7d8793 }
     }
 `
@@ -96,11 +96,11 @@ func (h *hop) ends() (x0, y0, x1, y1 int) {
 
 // write draws a box; behind one of several tasks there are more.
 func (s *spot) write(b *strings.Builder, n *topology.Node) {
-	round := 8
-	if n.Source != nil {
-		round = 22
+	class, round := "bolt", 8
+	if n.Bolt == nil {
+		class, round = "source", 22
 	}
-	fmt.Fprintf(b, "  <g class=\"%s\"><title>%s</title>\n", kindOf(n), html.EscapeString(told(n)))
+	fmt.Fprintf(b, "  <g class=\"%s\"><title>%s</title>\n", class, html.EscapeString(told(n)))
 	for i := min(n.Parallel-1, 2); i >= 0; i-- {
 		fmt.Fprintf(b, "    <rect class=\"box\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\"/>\n",
 			s.x+4*i, s.y-s.h/2-4*i, s.w-8*i, s.h, round)
@@ -115,7 +115,7 @@ func (s *spot) write(b *strings.Builder, n *topology.Node) {
 
 // told says what a component is, in full.
 func told(n *topology.Node) string {
-	s := fmt.Sprintf("%s %s: %s", kindOf(n), n.Name, count(n.Parallel, "task"))
+	s := fmt.Sprintf("%s %s: %s", n.Kind(), n.Name, count(n.Parallel, "task"))
 	if n.Every > 0 {
 		s += fmt.Sprintf(", ticked every %v", n.Every)
 	}

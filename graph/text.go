@@ -39,16 +39,9 @@ func width(s string, size int, bold bool) int {
 	return (sum*size + 99) / 100
 }
 
-func kindOf(n *topology.Node) string {
-	if n.Source != nil {
-		return "spout"
-	}
-	return "bolt"
-}
-
 // about is the second text in a box.
 func about(n *topology.Node) string {
-	s := kindOf(n)
+	s := n.Kind()
 	if n.Parallel > 1 {
 		s += fmt.Sprintf(" ×%d", n.Parallel)
 	}

@@ -48,6 +48,9 @@ func quotedEach(names []string) string {
 	return b.String()
 }
 
+// Kind returns what n is: "spout", "queue" or "bolt".
+func (n *Node) Kind() string { return string(n.kind()) }
+
 func (n *Node) kind() kind {
 	switch {
 	case n.Source != nil:
