@@ -447,3 +447,124 @@ func TestInputsAreTold(t *testing.T) {
 		require.Equal(t, map[string]int{"in.default": 100, "in.to": 100, "pass.default": 20 * (0 + 1 + 2 + 4 + 2)}, got.get())
 	}
 }
+
+// A chooser that fails for a tuple which is anchored to retained ones rejects
+// those, wherever it is emitted: the tuple in hand, if there is one, is another.
+func TestMistakesOfChoiceForRetained(t *testing.T) {
+	const n = 500
+	for name, mid := range map[string]bolt.Factory{
+		"async": bolt.Async(8, func(_ context.Context, in tuple.Tuple, yield func(...any)) error {
+			yield(in.Int64("n"))
+			return nil
+		}),
+		"held": factory(func() *made {
+			var kept []*bolt.Held
+			var to bolt.Output
+			emit := func(out *bolt.Collector) error {
+				for _, h := range kept {
+					out.Anchor(h).Emit(h.Int64("n"))
+					out.Anchor(h).To(to).EmitDirect(int(h.Int64("n")%3), h.Int64("n"))
+					h.Ack()
+				}
+				kept = nil
+				return nil
+			}
+			return &made{
+				prepare: func(_ context.Context, task *bolt.Task) error { to = task.Output("to"); return nil },
+				execute: func(in tuple.Tuple, out *bolt.Collector) error {
+					if kept = append(kept, out.Retain(in)); len(kept) < 7 {
+						return nil
+					}
+					kept = kept[:6]
+					if err := emit(out); err != nil {
+						return err
+					}
+					kept = append(kept, out.Retain(in))
+					return nil
+				},
+				tick:   emit,
+				finish: emit,
+			}
+		}),
+	} {
+		for _, g := range []topology.Guarantee{topology.AtLeastOnce, topology.AtMostOnce} {
+			t.Run(fmt.Sprint(name, " ", g), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					var got, direct census
+					top := topology.New("retained", func(b *topology.Builder) {
+						from := b.Spout("in", spout.Generate(n, func(i int64, out *spout.Out) { out.Emit(i) })).Emits("n")
+						c := b.Bolt("mid", mid, from.Shuffle()).Emits("n").EmitsTo("to", "n").Every(1e9)
+						b.Bolt("out", got.factory(), c.Custom("c", func(s topology.Sender) topology.Chooser {
+							return func(t tuple.Tuple, to []int) []int {
+								if t.Int64("n")%100 == 77 {
+									return append(to, s.Tasks)
+								}
+								return append(to, 0)
+							}
+						})).Parallel(2)
+						b.Bolt("direct", direct.factory(), c.Stream("to").Direct()).Parallel(3)
+					})
+					s, err := run(t, top, egret.Config{Guarantee: &g, ParcelSize: 10})
+					require.Equal(t, []int{n - 5, 0}, got.sizes(2))
+					if name == "held" {
+						require.Equal(t, []int{167, 167, 166}, direct.sizes(3))
+					}
+					require.Zero(t, s.Restarts)
+					require.Zero(t, s.TimedOut)
+					if g == topology.AtMostOnce {
+						require.NoError(t, err)
+						return
+					}
+					require.ErrorIs(t, err, egret.ErrDead)
+					require.EqualValues(t, 5, s.Dead)
+					require.EqualValues(t, n-5, s.Acked)
+				})
+			})
+		}
+	}
+}
+
+// After a mistake in an anchored emit, what the next tuples emit is anchored to
+// them again.
+func TestAnchorAfterAMistake(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		tries := newTally()
+		top := topology.New("after", func(b *topology.Builder) {
+			in := b.Spout("in", spout.Generate(100, func(i int64, out *spout.Out) { out.Emit(i) })).Emits("n")
+			mid := b.Bolt("mid", factory(func() *made {
+				var held *bolt.Held
+				return &made{
+					execute: func(in tuple.Tuple, out *bolt.Collector) error {
+						n := in.Int64("n")
+						out.EmitDirect(0, n)
+						switch {
+						case n == 70 && held == nil:
+							held = out.Retain(in)
+						case n == 77:
+							out.Anchor(held).Emit(n)
+						}
+						return nil
+					},
+					tick: func(*bolt.Collector) error {
+						if held != nil {
+							held.Ack()
+						}
+						return nil
+					},
+				}
+			}), in.Shuffle()).Emits("n").Every(1e9)
+			b.Bolt("out", bolt.Each(func(in tuple.Tuple, _ *bolt.Collector) error {
+				n := in.Int64("n")
+				if tries.add(fmt.Sprint(n)) == 1 && n == 80 {
+					return errBad
+				}
+				return nil
+			}), mid.Direct())
+		})
+		s, err := run(t, top, egret.Config{})
+		require.ErrorIs(t, err, egret.ErrDead)
+		require.EqualValues(t, 1, s.Dead)
+		require.Equal(t, 2, tries.get()["80"])
+		require.Equal(t, 1, tries.get()["70"])
+	})
+}

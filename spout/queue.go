@@ -109,6 +109,20 @@ func (o *QueueOut) EmitTo(id, stream string, values ...any) {
 	o.out.batch.asks(id)
 }
 
+// EmitDirect and EmitDirectTo append a message on a stream that is direct, for one
+// task of its subscriber, and Tasks says how many there are: see [Out.EmitDirect].
+func (o *QueueOut) EmitDirect(id string, task int, values ...any) {
+	o.out.emitDirect(0, task, values)
+	o.out.batch.asks(id)
+}
+
+func (o *QueueOut) EmitDirectTo(id, stream string, task int, values ...any) {
+	o.out.EmitDirectTo(stream, task, values...)
+	o.out.batch.asks(id)
+}
+
+func (o *QueueOut) Tasks(stream string) int { return o.out.Tasks(stream) }
+
 // Full reports whether Next should return. A task asks for no more messages than
 // MaxPending leaves room for; a queue that cannot stop may go on to 65,536 in one
 // call.

@@ -13,10 +13,10 @@ import (
 	"github.com/egretstream/egret/tuple"
 )
 
-// The groupings that look at every tuple, all but the one by fields and the one
-// for every task, which are hot.
+// The rarer of the groupings that look at every tuple: not those by fields and for
+// every task, which are hot.
 
-// A choice is what a route with such a grouping keeps.
+// A choice is what a route with one of the rarer groupings keeps.
 type choice struct {
 	given   []uint64         // of a partial key: tuples, by lane
 	chooser topology.Chooser // of a custom one
@@ -121,6 +121,19 @@ func panicPlace() string {
 	}
 }
 
+// reject rejects what a bolt has emitted: with it the tuple in hand, or those that
+// it was anchored to.
+func (o *outbox) reject(err error) {
+	if o.putter == nil {
+		tuple.Misuse(err.Error())
+	}
+	t := o.bolt
+	text := t.failureText(acker.Rejected, err.Error())
+	for _, r := range o.putter.refs {
+		r.part.fails = append(r.part.fails, refusal{r.part.tree, r.index, acker.Rejected, text})
+	}
+}
+
 // A refusals is the messages of the tree that is being emitted which a grouping
 // has rejected.
 //
@@ -134,14 +147,9 @@ type refusals struct {
 	again time.Duration // not before
 }
 
-// refuse books that a message has been rejected by a grouping. Of a bolt's tuples
-// Execute hears instead, by a misuse.
+// refuse books that a message has been rejected by a grouping.
 func (o *outbox) refuse(a *anchor, err error) {
-	text := "bolt "
-	if o.c.node.Source != nil {
-		text = "spout "
-	}
-	text += o.c.node.Name + ": " + cut(err.Error(), failureText)
+	text := o.c.node.Kind() + " " + o.c.node.Name + ": " + cut(err.Error(), failureText)
 	r := &o.refused
 	if a == nil {
 		if r.n++; r.n == 1 || o.c.now >= r.again {

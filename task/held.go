@@ -222,6 +222,7 @@ type anchoredSink struct {
 	anchor  *anchor // nil: not tracked
 	call    uint64
 	several anchor
+	refs    []heldRef
 }
 
 // anchored returns a sink for tuples that come of retained ones.
@@ -242,6 +243,7 @@ func (t *boltTask) anchored(hs []*bolt.Held) bolt.Sink {
 		if h.void != "" {
 			tuple.Misuse("Anchor was given a retained tuple that is of no use any more: " + h.void)
 		}
+		s.refs = append(s.refs, h.refs...)
 		for _, r := range h.refs {
 			as = append(as, anchor{tree: r.part.tree, index: r.index, acc: &r.part.account})
 		}
@@ -277,9 +279,9 @@ func (s *anchoredSink) Put(stream int, r *tuple.Row) {
 	}
 	o := &s.t.out
 	was, own := o.anchor, o.own
-	o.anchor, o.own = s.anchor, nil
+	o.anchor, o.own, o.putter = s.anchor, nil, s
+	defer func() { o.anchor, o.own, o.putter = was, own, nil }() // also after a misuse
 	o.Put(stream, r)
-	o.anchor, o.own = was, own
 }
 
 // A returned is what Block brings back of a call that bolt.Async has made.

@@ -70,7 +70,9 @@ func NewQueue(alive context.Context, plan *topology.Plan, set *Settings, p Peer,
 }
 
 func (t *queueTask) Start(ctx actor.Context) {
-	t.start(ctx)
+	if !t.start(ctx) {
+		return
+	}
 	if t.tracked() {
 		t.origin = t.newOrigin()
 		t.origin.answer = t.answer

@@ -222,7 +222,7 @@ func (s *Stream) PartialBy(fields ...string) Subscription { return s.subscribe(P
 func (s *Stream) None() Subscription { return s.subscribe(None) }
 
 // Direct gives each tuple to the task that its emitter chooses, with EmitDirect of
-// bolt.Collector or spout.Out. The stream is then direct: it has no other
+// bolt.Collector, spout.Out or spout.QueueOut. The stream is then direct: it has no other
 // subscription, and a tuple cannot be emitted on it without a task.
 func (s *Stream) Direct() Subscription { return s.subscribe(Direct) }
 

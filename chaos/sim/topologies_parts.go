@@ -298,9 +298,6 @@ func (rec *record) chooser(e edge, to int) func(topology.Sender) topology.Choose
 	return func(topology.Sender) topology.Chooser {
 		return func(t tuple.Tuple, dst []int) []int {
 			id, wrong := t.Uint64("id"), rec.scene.parts[to].wrong
-			if rec.scene.parts[e.from].act.retains() {
-				wrong = 0 // the tuple in hand would be another one
-			}
 			if wrong > 0 && mix(id, 'w', uint64(to))%uint64(wrong) == 0 {
 				m := rec.roots[t.Uint64("root")]
 				m.fails++
