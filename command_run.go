@@ -103,6 +103,8 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.replays, "max-replays", 8, "replays of a message that fails; 0: none, -1: for ever")
 	f.DurationVar(&o.config.MessageTimeout, "message-timeout", 30*time.Second, "without a word of a message, then it is replayed")
 	f.DurationVar(&o.config.StopTimeout, "stop-timeout", 30*time.Second, "for what is open when the run is interrupted")
+	f.StringVar(&o.config.StateDir, "state", os.Getenv(stateVariable), "directory in which positions and dead letters survive (default: $"+stateVariable+", else none)")
+	f.BoolVar(&o.config.Reset, "reset", false, "forget the positions in the state directory and read everything again")
 	f.BoolVar(&o.json, "json", false, "print the statistics on stderr as JSON")
 	f.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus at this address, as in 127.0.0.1:9090; port 0: any that is free")
 	f.BoolVar(&o.config.MetricsPerTask, "metrics-per-task", false, "show in them each task by itself")
@@ -154,6 +156,9 @@ func (o *runOptions) build() (Config, error) {
 	if c.MessageTimeout == 0 || c.StopTimeout == 0 {
 		return c, errors.New("--message-timeout and --stop-timeout must be above 0")
 	}
+	if c.Reset && c.StateDir == "" {
+		return c, errors.New("--reset forgets the positions in a state directory: name it with --state")
+	}
 	switch o.guarantee {
 	case "":
 	case topology.AtLeastOnce.String():
@@ -185,7 +190,9 @@ func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 		fmt.Fprintln(stderr, "metrics: "+server.URL)
 	}
 	r, err := Start(c.Context(), t, config)
-	if err != nil {
+	if errors.Is(err, ErrState) {
+		return &runError{err}
+	} else if err != nil {
 		return &usageError{err}
 	}
 	show := newProgress(stderr)
@@ -200,6 +207,9 @@ func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 				json.NewEncoder(stderr).Encode(s)
 			} else {
 				fmt.Fprintln(stderr, s.line(err == nil))
+			}
+			if err == nil && r.resumed && s.Messages == 0 {
+				fmt.Fprintln(stderr, "nothing to do: all input was done before; --reset starts over")
 			}
 			if err != nil {
 				return &runError{err}

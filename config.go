@@ -62,6 +62,18 @@ type Config struct {
 	// open. Default 30 s.
 	StopTimeout time.Duration
 
+	// StateDir is a directory in which positions and dead letters survive the run: the
+	// next one with the same directory goes on where everything before was done. It is
+	// made if it is not there, and has a part for each topology, which one run can use
+	// at a time. Default: none; what is committed and dead then ends with the run.
+	StateDir string
+	// Reset forgets the positions in StateDir, so that sources are read from their
+	// beginning. Dead letters stay.
+	Reset bool
+	// MaxDeadLetterBytes bounds the dead letters in StateDir, for each topology. A run
+	// that has no room for another one fails and loses none. Default 1 GB.
+	MaxDeadLetterBytes int64
+
 	// AlwaysEncode sends every parcel through the codec, as between nodes. For tests.
 	AlwaysEncode bool
 	// Seed makes random choices repeatable as far as the scheduler allows. Default:
@@ -95,6 +107,7 @@ func (c Config) withDefaults() Config {
 	def(&c.ParcelSize, 256)
 	def(&c.Linger, time.Millisecond)
 	def(&c.StopTimeout, 30*time.Second)
+	def(&c.MaxDeadLetterBytes, 1<<30)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -123,6 +136,12 @@ func (c *Config) check() error {
 	least("ParcelSize", c.ParcelSize, 1)
 	if c.ParcelSize > tuple.MaxParcel {
 		errs = append(errs, fmt.Errorf("config: ParcelSize is %d, but must be at most %d", c.ParcelSize, tuple.MaxParcel))
+	}
+	if c.MaxDeadLetterBytes < 1 {
+		errs = append(errs, fmt.Errorf("config: MaxDeadLetterBytes is %d, but must be at least 1", c.MaxDeadLetterBytes))
+	}
+	if c.Reset && c.StateDir == "" {
+		errs = append(errs, errors.New("config: Reset forgets the positions in StateDir, but no StateDir is given"))
 	}
 	if c.MessageTimeout > 0 && c.MessageTimeout < time.Millisecond {
 		errs = append(errs, fmt.Errorf("config: MessageTimeout is %v, but must be at least 1ms", c.MessageTimeout))

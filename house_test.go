@@ -65,11 +65,12 @@ var house = map[string]room{
 	"spout/from":     {hosts, true, "tuple spout"},
 	"bolt/to":        {hosts, true, "tuple bolt"},
 	"metrics/scrape": {hosts, false, "tuple metrics topology"},
+	"state/disk":     {hosts, false, "tuple task"},
 	"chaos/sim":      {hosts, true, "tuple metrics actor spout bolt topology acker broker task"},
 
 	// bench is given what runs a topology, so that the root can have it as a command.
 	"bench": {roof, false, "tuple metrics spout spout/from bolt bolt/to topology"},
-	".":     {roof, true, "tuple metrics actor spout bolt topology graph task actor/host metrics/scrape chaos/sim bench"},
+	".":     {roof, true, "tuple metrics actor spout bolt topology graph task actor/host metrics/scrape state/disk chaos/sim bench"},
 	// The test kit is for users' tests, and runs what ships.
 	"egrettest":     {roof, true, ". tuple spout bolt topology acker task"},
 	"bolt/bolttest": {roof, true, ". spout bolt topology egrettest"},

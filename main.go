@@ -30,6 +30,7 @@ const (
 //	prog [run [NAME]] [flags]   run a topology; its parameters are flags
 //	prog list                   the topologies with parameters and a drawing
 //	prog graph [NAME]           a topology as text, DOT or SVG
+//	prog deadletters            messages that were given up: list, show, replay, drop
 //	prog bench                  how fast this machine is
 //	prog chaos sim              the engine in a simulation, with faults
 //
@@ -105,7 +106,7 @@ func command(topologies []*topology.Topology) (*cobra.Command, error) {
 	}
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(runCommand(topologies), listCommand(topologies), graphCommand(topologies), failing(bench.Command(benchRunner)), chaosCommand())
+	root.AddCommand(runCommand(topologies), listCommand(topologies), graphCommand(topologies), deadLettersCommand(topologies), failing(bench.Command(benchRunner)), chaosCommand())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	return root, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/actor/host"
 	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/state/disk"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -23,6 +24,9 @@ var (
 	// ErrDrain reports that a run that was stopped did not finish what was open
 	// before Config.StopTimeout.
 	ErrDrain = task.ErrDrain
+	// ErrState reports that Config.StateDir cannot be used: another run uses it, or a
+	// file in it cannot be read.
+	ErrState = errors.New("state directory")
 
 	errLaw = errors.New("egret: a law of conservation is broken (this is a bug in Egret)")
 )
@@ -32,8 +36,8 @@ var (
 // open, and returns nil if that succeeds within Config.StopTimeout.
 //
 // The error is a *topology.BuildError (several are joined) if the topology is not
-// right, wraps [ErrDead] if messages were given up, and [ErrDrain] if the stop took
-// too long. The Stats are not nil unless nothing was started.
+// right, wraps [ErrDead] if messages were given up, [ErrDrain] if the stop took too
+// long, and [ErrState] if the state directory cannot be used. The Stats are not nil unless nothing was started.
 func Run(ctx context.Context, t *topology.Topology, c Config) (*Stats, error) {
 	r, err := Start(ctx, t, c)
 	if err != nil {
@@ -55,6 +59,8 @@ type Running struct {
 	stacks  sync.Map      // of panics, by where and why: those that were logged
 	noise   noise         // and what was not
 	names   metrics.Names // of the bolts' own metrics
+	state   *disk.Store   // nil: none
+	resumed bool          // it had positions
 	elapsed time.Duration // these two are written before ended is closed
 	err     error
 }
@@ -70,6 +76,14 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 		return nil, err
 	}
 	r := &Running{plan: plan, config: c, ended: make(chan struct{}), began: time.Now()}
+	set := c.settings()
+	set.Event, set.Began = r.event, r.began
+	if err := task.Hook(ctx, plan, set); err != nil {
+		return nil, err
+	}
+	if err := r.openState(set); err != nil {
+		return nil, err
+	}
 	for id := range plan.Tasks {
 		n := &plan.Components[plan.Tasks[id].Component]
 		r.ms = append(r.ms, metrics.NewTask(plan.TaskName(tuple.TaskID(id)), len(n.Streams), len(n.Inputs)))
@@ -77,12 +91,7 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 	}
 	unregister, err := r.register()
 	if err != nil {
-		return nil, err
-	}
-	set := c.settings()
-	set.Event = r.event
-	if err := task.Hook(ctx, plan, set); err != nil {
-		return nil, err
+		return nil, errors.Join(err, r.closeState())
 	}
 	r.host = host.New(host.Config{Seed: c.Seed, Logger: c.Logger})
 	done := make(chan error, 2) // of the supervisor and of its guard
@@ -95,6 +104,7 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 		err := <-done
 		stop()
 		r.host.Close()
+		err = errors.Join(err, r.closeState())
 		r.elapsed = time.Since(r.began)
 		r.err = r.outcome(err)
 		r.noise.quiet(r)
@@ -167,7 +177,11 @@ func (r *Running) event(e task.Event) {
 		}
 	case *task.DeadLetter:
 		if log := r.about(e.Task, "message is dead"); log != nil {
-			log.Warn("message is dead: "+e.Err, "stream", e.Stream,
+			id := slog.Attr{} // an empty one is left out
+			if e.ID != "" {
+				id = slog.String("id", e.ID)
+			}
+			log.Warn("message is dead: "+e.Err, id, "stream", e.Stream,
 				"values", deadValues(e), "failures", e.Failures, "losses", e.Losses)
 		}
 	case *task.SourceError:
@@ -182,6 +196,8 @@ func (r *Running) event(e task.Event) {
 		default:
 			log.Warn("queue was not answered: "+e.Err.Error(), "answers_lost", e.Lost)
 		}
+	case *task.StoreError:
+		r.config.Logger.Error("cannot "+e.Doing+": "+e.Err.Error(), "topology", r.plan.Topology, "again_in", e.Again)
 	}
 }
 

@@ -70,6 +70,7 @@ type TaskStat struct {
 	Throttled       time.Duration `json:"throttled_ns"`
 	Restarts        int64         `json:"restarts"`
 	Refused         int64         `json:"refused"` // parcels, reports and limits of or for the dead
+	Stale           int64         `json:"stale"`   // positions of the dead, refused
 	Execute         Latency       `json:"execute_latency"`
 }
 
@@ -140,7 +141,7 @@ func readStats(plan *topology.Plan, ms []*metrics.Task, elapsed time.Duration) *
 			Attempts: m.Attempts.Load(), Failed: m.Failed.Load(), Lost: m.Lost.Load(), TimedOut: m.TimedOut.Load(), Trying: m.Trying.Load(),
 			ReplayedFailed: m.ReplayedFailed.Load(), ReplayedLost: m.ReplayedLost.Load(), ReplayedTimeout: m.ReplayedTimeout.Load(),
 			Queued: m.Queued.Load(), Held: m.Held.Load(), Room: m.Room.Load(), Throttled: time.Duration(m.Throttled.Load()),
-			Restarts: m.Restarts.Load(), Refused: m.Refused.Load(),
+			Restarts: m.Restarts.Load(), Refused: m.Refused.Load(), Stale: m.Stale.Load(),
 			Execute: metrics.Read(&m.Execute),
 		}
 		for i := range m.Streams {
@@ -151,7 +152,7 @@ func readStats(plan *topology.Plan, ms []*metrics.Task, elapsed time.Duration) *
 			t.Inputs = append(t.Inputs, InputStat{in.Component + "." + in.Stream, m.Inputs[i].Executed.Load(), m.Inputs[i].Acked.Load(), m.Inputs[i].Failed.Load()})
 		}
 		if n.Reads() {
-			s.Input += t.Messages
+			s.Input += t.Messages - m.Letters.Load()
 		}
 		s.Messages += t.Messages
 		s.Acked += t.Acked

@@ -101,7 +101,7 @@ func (s *script) install(plan *topology.Plan) (mistakes []error) {
 		case n.Bolt != nil:
 			wrong("Input: component %s is a bolt: give the input to a spout (have %s)", name, names(plan))
 		default:
-			n.Source, n.Queue = &source{script: s, spout: name, streams: n.Streams}, nil
+			n.Source, n.Queue = &source{script: s, spout: name, streams: n.Declared()}, nil
 			mistakes = append(mistakes, s.check(plan, n)...)
 		}
 	}
@@ -139,7 +139,7 @@ func (e *entry) check(plan *topology.Plan, n *topology.Node) error {
 	}
 	schema := n.Streams[0]
 	if e.stream != nil {
-		at := slices.IndexFunc(n.Streams, func(x *tuple.Schema) bool { return x.Stream == *e.stream })
+		at := slices.IndexFunc(n.Declared(), func(x *tuple.Schema) bool { return x.Stream == *e.stream })
 		if at < 0 {
 			return fmt.Errorf("spout %s has no stream %q (it has %s)", n.Name, *e.stream, streams(n))
 		}
@@ -168,7 +168,7 @@ func names(plan *topology.Plan) string {
 
 func streams(n *topology.Node) string {
 	var all []string
-	for _, s := range n.Streams {
+	for _, s := range n.Declared() {
 		all = append(all, s.Stream)
 	}
 	return strings.Join(all, ", ")

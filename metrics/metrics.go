@@ -65,6 +65,10 @@ type Task struct {
 	// them again, as new messages; what a bolt said in Tick or Finish is gone.
 	Abandoned Counter
 
+	// Letters are those of Messages that are dead letters: on their stream, or
+	// replayed because people asked for it.
+	Letters Counter
+
 	Attempts Counter // emissions of messages, replays included
 	Failed   Counter // attempts that ended in a failure
 	Lost     Counter // attempts given back because a task or the incarnation died
@@ -85,6 +89,7 @@ type Task struct {
 	Throttled Counter // nanoseconds in which a receiver without room held this task up
 	Restarts  Counter // incarnations after the first
 	Refused   Counter // parcels, reports and limits of or for dead incarnations
+	Stale     Counter // positions of dead incarnations that were refused; the supervisor's
 
 	Execute  Histogram // a parcel's time divided by its tuples; of a tuple above 100 us its own time
 	Complete Histogram // from emission of a tree to its last ack, for each of its messages

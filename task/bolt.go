@@ -101,6 +101,9 @@ func (t *boltTask) Start(ctx actor.Context) {
 	if !t.start(ctx) {
 		return
 	}
+	if len(t.letters) > 0 {
+		t.ensureOrigin()
+	}
 	t.reports.accounts = t.unreported
 	t.out.bolt = t
 	t.onDeath = t.forgetSender
@@ -136,11 +139,11 @@ func (t *boltTask) begin() {
 			err = errors.New("the factory has returned no bolt")
 			return
 		}
-		t.collector = bolt.NewCollector(ctx, t.node.Streams, t.out.sink())
+		t.collector = bolt.NewCollector(ctx, t.node.Declared(), t.out.sink())
 		if p, is := t.bolt.(bolt.Preparer); is {
 			err = p.Prepare(ctx, &bolt.Task{
 				Topology: t.plan.Topology, Component: t.node.Name, Index: task.Index,
-				Parallel: t.node.Parallel, Life: int(t.life.Restart()), Streams: t.node.Streams, Own: &t.m.Own,
+				Parallel: t.node.Parallel, Life: int(t.life.Restart()), Streams: t.node.Declared(), Own: &t.m.Own,
 				Logger: t.set.Logger.With("topology", t.plan.Topology, "component", t.node.Name, "task", task.Index),
 			})
 		}

@@ -29,8 +29,9 @@ type core struct {
 	reports reporter
 	origin  *origin // nil: at most once, or nothing of one's own to track
 	batches batchPool
-	dead    bool // this life has ended; everything that comes is dropped
-	ended   bool // the end of input has been passed on
+	letters []*DeadLetter // to be replayed, given before Start
+	dead    bool          // this life has ended; everything that comes is dropped
+	ended   bool          // the end of input has been passed on
 	onDeath func(tuple.TaskID)
 }
 
@@ -153,6 +154,14 @@ func (c *core) receive(msg any) bool {
 		if c.origin != nil {
 			c.origin.press()
 		}
+	case *Letters:
+		if c.ensureOrigin(); c.origin != nil && !c.ended {
+			c.origin.again = append(c.origin.again, msg.Letters...)
+		}
+	case buried:
+		c.origin.stored(msg)
+	case bury:
+		c.origin.store()
 	case replay:
 		// The turn that follows finds what is due.
 		if c.origin != nil && msg.at == c.origin.alarm {

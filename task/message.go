@@ -78,6 +78,7 @@ type (
 		life     tuple.Incarnation
 		split    string
 		position string
+		index    int // of the split in the task's share
 	}
 	// Stop asks the supervisor to end the run as it is.
 	Stop struct{}
@@ -121,7 +122,7 @@ func Class(msg any) string {
 		return "peers"
 	case tick:
 		return "tick"
-	case Drain, Stop, ended, failed, committed:
+	case Drain, Stop, ended, failed, committed, kept, replayed, *Letters:
 		return "control"
 	case actor.Terminated:
 		return "terminated"

@@ -48,6 +48,7 @@ type origin struct {
 	answer func(*acker.Verdict[run])
 	// finished is told when the last message of a batch is done or dead.
 	finished func(*spout.Batch)
+	letters
 }
 
 // A run is the messages of one tree: n messages of a batch from first on.
@@ -83,6 +84,7 @@ func (o *origin) setup() {
 	o.size = o.most()
 	o.blame = map[try]*attempt{}
 	o.finished = o.c.batches.put
+	o.setupLetters()
 }
 
 func (o *origin) most() int {
@@ -190,7 +192,7 @@ func (o *origin) replay() bool {
 			o.c.after(o.waiting[0].due-o.c.now, replay{due})
 		}
 	}
-	return true
+	return o.emitLetters()
 }
 
 // settle takes the ledger's verdicts.
@@ -258,6 +260,10 @@ func (o *origin) settled(b *spout.Batch, n int) {
 	o.open -= n
 	if b.Open -= n; b.Open == 0 {
 		o.bytes -= b.Size()
+		if b.Split == letterSplit {
+			o.letterDone(b)
+			return
+		}
 		o.finished(b)
 	}
 }
@@ -362,20 +368,6 @@ func (o *origin) tooLate(f acker.Fail) {
 	}
 }
 
-// bury gives a message up.
-func (o *origin) bury(a *attempt) {
-	o.c.m.Dead.Add(1)
-	s, cells := a.batch.Message(int(a.index))
-	schema := o.c.node.Streams[s.Stream]
-	o.c.set.Event(&DeadLetter{
-		Task: o.c.m.Name, Stream: schema.Stream, Fields: schema.Fields,
-		Values: tuple.CloneRow(cells, s.Kinds),
-		Err:    a.err, Failures: a.failures, Losses: a.losses, History: a.history,
-	})
-	o.forget(a)
-	o.settled(a.batch, 1)
-}
-
 func (o *origin) forget(a *attempt) {
 	for _, t := range a.tries {
 		delete(o.blame, t)
@@ -401,4 +393,4 @@ func (o *origin) runDry() {
 }
 
 // atRest reports whether nothing is open.
-func (o *origin) atRest() bool { return o.open == 0 }
+func (o *origin) atRest() bool { return o.open == 0 && len(o.again) == 0 }

@@ -24,6 +24,14 @@ type Settings struct {
 	AlwaysEncode   bool
 	Logger         *slog.Logger // for bolts
 
+	// Store keeps what is to survive the run; nil: nothing does. Positions and Replays
+	// are what it had when the run began: by component and split, and the letters that
+	// are to be replayed.
+	Store     Store
+	Positions map[string]map[string]string
+	Replays   []*DeadLetter
+	Began     time.Time // when the host's clock showed 0
+
 	// Event is told what people should hear of. It is called from the actors and
 	// must not wait.
 	Event func(Event)
@@ -83,7 +91,7 @@ func backoff(n int) time.Duration {
 }
 
 // An Event is something that happened to a run: *Died, *Failure, *TimedOut,
-// *Notice, *DeadLetter, *SourceError or *QueueError.
+// *Notice, *DeadLetter, *SourceError, *QueueError or *StoreError.
 type Event interface{ event() }
 
 // Died says that an incarnation of a task has ended by a failure.
@@ -117,18 +125,6 @@ type Notice struct {
 	Text string
 }
 
-// A DeadLetter is a message that Egret has given up.
-type DeadLetter struct {
-	Task     string // whose message it is
-	Stream   string
-	Fields   []string
-	Values   []tuple.Value
-	Err      string
-	Failures int
-	Losses   int
-	History  []string // what ended each attempt, the last ones if there were many
-}
-
 // A SourceError says that a source has failed and will be opened again.
 type SourceError struct {
 	Task     string
@@ -153,6 +149,7 @@ func (*Notice) event()      {}
 func (*DeadLetter) event()  {}
 func (*SourceError) event() {}
 func (*QueueError) event()  {}
+func (*StoreError) event()  {}
 
 // A PanicError is a panic of a user's code.
 type PanicError struct {

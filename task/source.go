@@ -156,16 +156,22 @@ func (t *spoutTask) tell(r *reading) {
 		return
 	}
 	r.told, r.toldAt = r.position, t.now
-	t.ctx.Send(t.sup, committed{t.id, t.life, string(r.split), r.position})
-	if c, is := t.node.Source.(spout.Committer); is {
+	t.ctx.Send(t.sup, committed{t.id, t.life, string(r.split), r.position, r.index})
+	if _, is := t.node.Source.(spout.Committer); is {
 		r.telling = true
-		ctx, split, position := t.alive, r.split, r.position
-		t.ctx.Block(func() any {
-			return commitDone{r, position, t.calling("Commit", func() error { return c.Commit(ctx, split, position) })}
-		})
+		if t.set.Store == nil {
+			t.tellSource(r, r.position)
+		} // else when the store has it: see kept
 	}
 }
 
+func (t *spoutTask) tellSource(r *reading, position string) {
+	c := t.node.Source.(spout.Committer)
+	ctx, split := t.alive, r.split
+	t.ctx.Block(func() any {
+		return commitDone{r, position, t.calling("Commit", func() error { return c.Commit(ctx, split, position) })}
+	})
+}
 func (t *spoutTask) hasTold(m commitDone) {
 	m.r.telling = false
 	if m.err != nil {

@@ -137,6 +137,8 @@ func (t *spoutTask) Receive(ctx actor.Context, msg any) {
 	case nextDone:
 		msg.r.call = nil
 		t.read(msg.r, msg.batch, msg.position, msg.err)
+	case kept:
+		t.tellSource(t.splits[msg.index], msg.position)
 	case commitDone:
 		t.hasTold(msg)
 	case closeDone:
@@ -184,10 +186,11 @@ func (t *spoutTask) share(m splitsRead) {
 	task := t.plan.Tasks[t.id]
 	for i, s := range m.splits {
 		if i%t.node.Parallel == task.Index {
-			t.splits = append(t.splits, &reading{split: s, index: len(t.splits), position: t.committed[string(s)], out: spout.NewOut(t.node.Streams)})
+			t.splits = append(t.splits, &reading{split: s, index: len(t.splits), position: t.committed[string(s)], out: spout.NewOut(t.node.Declared())})
 		}
 	}
 	t.listed = true
+	t.tellStrangers(m.splits)
 }
 
 // hurt handles an error that no reopening can mend: a panic ends this life and
@@ -483,6 +486,9 @@ func (t *spoutTask) drain() {
 
 func (t *spoutTask) stopReading() {
 	t.drained = true
+	if t.origin != nil {
+		t.origin.again = nil // the store has them
+	}
 	t.cancel() // a Next that waits comes back
 	for _, r := range t.splits {
 		if r.call == nil && !r.eof {

@@ -29,18 +29,18 @@ type DrainBy struct{ Deadline time.Duration }
 // A task's incarnation is an actor of its own, so what was in a dead one's
 // mailbox is gone with it.
 type Supervisor struct {
-	plan      *topology.Plan
-	set       *Settings
-	ms        []*metrics.Task
-	done      func(error)
-	ctx       actor.Context
-	children  []child // by TaskID
-	positions []map[string]string
-	running   int  // tasks whose present life has not ended its input
-	draining  bool // spouts that are started again must not read either
-	stopping  int  // 0: not yet; else 1 + the component that is being stopped
-	left      int  // its tasks that have not stopped
-	err       error
+	plan     *topology.Plan
+	set      *Settings
+	ms       []*metrics.Task
+	done     func(error)
+	ctx      actor.Context
+	children []child // by TaskID
+	keep     keeper
+	running  int  // tasks whose present life has not ended its input
+	draining bool // spouts that are started again must not read either
+	stopping int  // 0: not yet; else 1 + the component that is being stopped
+	left     int  // its tasks that have not stopped
+	err      error
 }
 
 type child struct {
@@ -66,11 +66,10 @@ func NewSupervisor(plan *topology.Plan, set *Settings, ms []*metrics.Task, done 
 func (s *Supervisor) Start(ctx actor.Context) {
 	s.ctx = ctx
 	s.children = make([]child, len(s.plan.Tasks))
-	s.positions = make([]map[string]string, len(s.plan.Tasks))
 	for id := range s.children {
 		s.children[id] = child{life: tuple.NewIncarnation(s.plan.Epoch, 1)}
-		s.positions[id] = map[string]string{}
 	}
+	s.keep.start(s)
 	for id := range s.children {
 		s.spawn(tuple.TaskID(id))
 	}
@@ -94,18 +93,19 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 	p := Peer{Task: id, Life: c.life}
 	var b actor.Behavior
 	if s.plan.Node(id).Source != nil {
-		committed := make(map[string]string, len(s.positions[id]))
-		for split, position := range s.positions[id] {
-			committed[split] = position
-		}
-		b = NewSpout(s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause, committed)
+		committed := s.keep.committed(s.plan.Tasks[id].Component)
+		t := NewSpout(s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause, committed)
+		t.(*spoutTask).letters = s.keep.lettersOf(id)
+		b = t
 	} else {
 		var alive context.Context
 		alive, c.cancel = context.WithCancel(context.Background())
 		if s.plan.Node(id).Queue != nil {
 			b = NewQueue(alive, s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause)
 		} else {
-			b = NewBolt(alive, s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause)
+			t := NewBolt(alive, s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause)
+			t.(*boltTask).letters = s.keep.lettersOf(id)
+			b = t
 		}
 	}
 	c.born = s.ctx.Now() + c.pause
@@ -140,10 +140,12 @@ func (s *Supervisor) Receive(ctx actor.Context, msg any) {
 	case actor.Terminated:
 		s.terminated(msg)
 	case committed:
-		if msg.life == s.children[msg.task].life {
-			s.positions[msg.task][msg.split] = msg.position
-			s.children[msg.task].strikes = 0
+		if msg.life != s.children[msg.task].life {
+			s.ms[msg.task].Stale.Add(1) // R12
+			break
 		}
+		s.keep.commit(&msg)
+		s.children[msg.task].strikes = 0
 	case DrainBy:
 		s.drain(msg.Deadline)
 	case drainOver:
@@ -153,6 +155,9 @@ func (s *Supervisor) Receive(ctx actor.Context, msg any) {
 	case Stop:
 		s.stop(fmt.Errorf("%w: stopped with %d messages open", ErrDrain, s.open()))
 	default:
+		if s.keep.receive(msg) {
+			break
+		}
 		panic(fmt.Sprintf("supervisor got a %T", msg))
 	}
 }
@@ -292,7 +297,7 @@ func (s *Supervisor) stopNext() {
 	for s.left == 0 {
 		if s.stopping == len(s.plan.Components) {
 			s.stopping++
-			s.done(s.err)
+			s.keep.finish()
 			return
 		}
 		n := &s.plan.Components[s.stopping]

@@ -116,6 +116,7 @@ type Component struct {
 	ticks    bool // Every was called
 	holds    time.Duration
 	keeps    bool // Holds was called
+	dead     bool // somebody subscribes to its dead letters
 	inputs   []Subscription
 }
 
@@ -227,6 +228,9 @@ func (s *Stream) None() Subscription { return s.subscribe(None) }
 func (s *Stream) Direct() Subscription { return s.subscribe(Direct) }
 
 func (s *Stream) subscribe(g Grouping, fields ...string) Subscription {
+	if s.name == DeadLetterStream && s.from != nil {
+		s.from.dead = true
+	}
 	return Subscription{from: s.from, stream: s.name, grouping: g, fields: slices.Clone(fields)}
 }
 

@@ -114,6 +114,9 @@ func (k *checker) stream(c *Component, i int) {
 	if what := badName(s.Stream); what != "" {
 		k.at(c, ErrName, full, "", "the stream name %q %s", s.Stream, what)
 	}
+	if s.Stream == DeadLetterStream {
+		k.at(c, ErrName, full, "", "the stream name %q is that of the component's dead letters: choose another", s.Stream)
+	}
 	if slices.ContainsFunc(c.streams[:i], func(x *tuple.Schema) bool { return x.Stream == s.Stream }) {
 		k.at(c, ErrStream, full, "", "stream %s is declared twice", s.Stream)
 	}
@@ -149,6 +152,10 @@ func (k *checker) input(c *Component, i int) {
 		k.at(c, ErrSubscription, full, "", "it subscribes to stream %s twice with the same grouping (%s)", full, s.how())
 	}
 	schema := s.from.schema(s.stream)
+	if schema == nil && s.stream == DeadLetterStream {
+		k.at(c, ErrStream, full, "", "component %s emits nothing, so it has no dead letters: a message that dies belongs to the spout that emitted it, whichever bolt has refused it", s.from.name)
+		return
+	}
 	if schema == nil {
 		var have []string
 		for _, x := range s.from.streams {
@@ -184,6 +191,9 @@ func (c *Component) schema(stream string) *tuple.Schema {
 		if s.Stream == stream {
 			return s
 		}
+	}
+	if stream == DeadLetterStream && len(c.streams) > 0 {
+		return deadLetters(c.name)
 	}
 	return nil
 }

@@ -73,6 +73,15 @@ type Node struct {
 	Streams  []*tuple.Schema
 	Inputs   []Input
 	Outputs  []Route // ordered by stream
+	Dead     bool    // somebody subscribes to its dead letters: their stream is the last of Streams
+}
+
+// Declared returns the streams that the component's own code emits to.
+func (n *Node) Declared() []*tuple.Schema {
+	if n.Dead {
+		return n.Streams[:len(n.Streams)-1]
+	}
+	return n.Streams
 }
 
 // Reads reports whether n is a spout or a queue: messages come in by it.

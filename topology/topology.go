@@ -78,6 +78,9 @@ func (b *Builder) compile(name string, o *Options) *Plan {
 		at[c] = i
 		n := &p.Components[i]
 		*n = Node{Name: c.name, Source: c.source, Queue: c.queue, Bolt: c.factory, Parallel: c.parallel, Every: c.every, Holds: c.holds, Streams: c.streams}
+		if n.Dead = c.dead && len(c.streams) > 0; n.Dead {
+			n.Streams = append(slices.Clone(c.streams), deadLetters(c.name))
+		}
 		if k, ok := o.Parallel[c.name]; ok {
 			n.Parallel = k
 		}

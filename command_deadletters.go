@@ -1,0 +1,310 @@
+package egret
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/egretstream/egret/state/disk"
+	"github.com/egretstream/egret/task"
+	"github.com/egretstream/egret/topology"
+)
+
+// stateVariable is the environment variable with the default of --state.
+const stateVariable = "EGRET_STATE"
+
+// deadLettersCommand is "deadletters", whose commands show and change the dead
+// letters in a state directory.
+func deadLettersCommand(topologies []*topology.Topology) *cobra.Command {
+	d := &deadLetters{topologies: topologies}
+	c := &cobra.Command{
+		Use:   "deadletters",
+		Short: "List, show, replay and drop the messages that were given up",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &usageError{fmt.Errorf("unknown command %q: use list, show, replay or drop", args[0])}
+			}
+			return nil
+		},
+		RunE: func(*cobra.Command, []string) error {
+			return &usageError{errors.New("use deadletters list, show, replay or drop")}
+		},
+	}
+	c.PersistentFlags().StringVar(&d.dir, "state", os.Getenv(stateVariable), "the state directory (default: $"+stateVariable+")")
+	where := ""
+	if len(topologies) > 1 {
+		where = "TOPOLOGY "
+	}
+	add := func(use, short string, f func(c *cobra.Command, l *disk.Letters, ids []string) error) *cobra.Command {
+		sub := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
+		sub.RunE = func(c *cobra.Command, args []string) error {
+			l, ids, err := d.open(args)
+			if err != nil {
+				return err
+			}
+			return f(c, l, ids)
+		}
+		c.AddCommand(sub)
+		return sub
+	}
+	list := add("list "+strings.TrimSpace(where), "List the dead letters", d.list)
+	list.Flags().BoolVar(&d.json, "json", false, "print a JSON array")
+	list.Flags().StringVar(&d.component, "component", "", "only messages of this component")
+	show := add("show "+where+"ID...", "Show all that is known of dead letters", d.show)
+	show.Flags().BoolVar(&d.json, "json", false, "print a JSON array")
+	replay := add("replay "+where+"ID...", "Send messages through their topology again", d.replay)
+	replay.Flags().BoolVar(&d.all, "all", false, "all of them")
+	drop := add("drop "+where+"ID...", "Delete dead letters for good", d.drop)
+	drop.Flags().BoolVar(&d.all, "all", false, "all of them, also those that wait to be replayed")
+	return c
+}
+
+// deadLetters are the flags of "deadletters".
+type deadLetters struct {
+	topologies []*topology.Topology
+	t          *topology.Topology
+	dir        string
+	component  string
+	json, all  bool
+}
+
+// open finds the topology and its letters, and returns what else was given.
+func (d *deadLetters) open(args []string) (*disk.Letters, []string, error) {
+	if d.dir == "" {
+		return nil, nil, &usageError{fmt.Errorf("name the state directory with --state or %s", stateVariable)}
+	}
+	if len(args) > 0 {
+		if i := slices.IndexFunc(d.topologies, func(t *topology.Topology) bool { return t.Name() == args[0] }); i >= 0 {
+			d.t, args = d.topologies[i], args[1:]
+		}
+	}
+	if d.t == nil {
+		if len(d.topologies) > 1 {
+			return nil, nil, &usageError{fmt.Errorf("name one of %s", list(d.topologies, "or"))}
+		}
+		d.t = d.topologies[0]
+	}
+	for _, id := range args {
+		if !disk.IsID(id) {
+			return nil, nil, &usageError{fmt.Errorf("%q is neither %s nor the ID of a dead letter, such as 7-42", id, list(d.topologies, "or"))}
+		}
+	}
+	l, err := disk.OpenLetters(d.dir, d.t.Name())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, &runError{fmt.Errorf("there is nothing of the topology %s in %s: is that the --state directory that it runs with?", d.t.Name(), d.dir)}
+	} else if err != nil {
+		return nil, nil, &runError{err}
+	}
+	return l, args, nil
+}
+
+// chosen returns the IDs that replay and drop are about; nil means all.
+func (d *deadLetters) chosen(ids []string) ([]string, error) {
+	switch {
+	case d.all && len(ids) > 0:
+		return nil, &usageError{errors.New("give IDs or --all, not both")}
+	case !d.all && len(ids) == 0:
+		return nil, &usageError{errors.New("name the letters by their IDs, or give --all")}
+	case d.all:
+		return nil, nil
+	}
+	return ids, nil
+}
+
+func (d *deadLetters) list(c *cobra.Command, l *disk.Letters, ids []string) error {
+	if len(ids) > 0 {
+		return &usageError{errors.New("list takes no IDs: use show")}
+	}
+	all, err := l.List()
+	all = slices.DeleteFunc(all, func(e disk.Entry) bool { return d.component != "" && e.Component != d.component })
+	out := c.OutOrStdout()
+	switch {
+	case d.json:
+		err = errors.Join(printLetters(out, all), err)
+	case len(all) == 0:
+		fmt.Fprintln(out, "no dead letters")
+	default:
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "ID\tWHEN\tCOMPONENT\tSTREAM\tFAILURES\tERROR")
+		for _, e := range all {
+			text := e.DeadLetter.Err
+			if e.Waiting {
+				text = "(to be replayed) " + text
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", e.ID, e.Time.Local().Format(time.DateTime), e.Component, e.Stream, e.Failures, oneLine(text, 60))
+		}
+		w.Flush()
+	}
+	return failed(err)
+}
+
+func (d *deadLetters) show(c *cobra.Command, l *disk.Letters, ids []string) error {
+	if len(ids) == 0 {
+		return &usageError{errors.New("name the letters by their IDs: list shows them")}
+	}
+	all, err := l.List()
+	var found []disk.Entry
+	for _, id := range ids {
+		i := slices.IndexFunc(all, func(e disk.Entry) bool { return e.ID == id })
+		if i < 0 {
+			err = errors.Join(err, fmt.Errorf("there is no dead letter %s", id))
+			continue
+		}
+		found = append(found, all[i])
+	}
+	if d.json {
+		return failed(errors.Join(printLetters(c.OutOrStdout(), found), err))
+	}
+	for i, e := range found {
+		if i > 0 {
+			fmt.Fprintln(c.OutOrStdout())
+		}
+		showLetter(c.OutOrStdout(), &e)
+	}
+	return failed(err)
+}
+
+func showLetter(out io.Writer, e *disk.Entry) {
+	state := "dead"
+	if e.Waiting {
+		state = "to be replayed"
+	}
+	fmt.Fprintf(out, "id         %s (%s)\n", e.ID, state)
+	fmt.Fprintf(out, "when       %s\n", e.Time.Local().Format(time.RFC3339Nano))
+	fmt.Fprintf(out, "message    of %s, stream %s, emitted by %s\n", e.Component, e.Stream, e.Task)
+	fmt.Fprintf(out, "error      %s\n", oneLine(e.DeadLetter.Err, 1<<20))
+	fmt.Fprintf(out, "attempts   %d failed, %d were lost or timed out; replayed %d times\n", e.Failures, e.Losses, e.Deaths-1)
+	for i, h := range e.History {
+		fmt.Fprintf(out, "%-10s %s\n", label(i, "history"), oneLine(h, 1<<20))
+	}
+	if e.Err != nil {
+		fmt.Fprintf(out, "values     %v\n", e.Err)
+	}
+	for i, v := range e.Values {
+		text := fmt.Sprintf("%q", v.String())
+		if k := v.Kind().String(); k != "string" {
+			text = oneLine(v.String(), 1<<20)
+		}
+		fmt.Fprintf(out, "%-10s %s (%v) = %s\n", label(i, "values"), e.Fields[i], v.Kind(), text)
+	}
+}
+
+func label(i int, text string) string {
+	if i > 0 {
+		return ""
+	}
+	return text
+}
+
+// oneLine cuts a text to so many characters, without those that would move a
+// terminal's cursor.
+func oneLine(s string, most int) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n++; n > most {
+			return b.String() + "..."
+		}
+		if r < ' ' || r == 0x7f || 0x80 <= r && r < 0xa0 {
+			r = ' '
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// letterJSON is a letter for programs.
+type letterJSON struct {
+	ID        string          `json:"id"`
+	Waiting   bool            `json:"waiting"` // to be replayed
+	Time      time.Time       `json:"time"`
+	Component string          `json:"component"`
+	Task      string          `json:"task"`
+	Stream    string          `json:"stream"`
+	Error     string          `json:"error"`
+	Failures  int             `json:"failures"`
+	Losses    int             `json:"losses"`
+	Replayed  int             `json:"replayed"`
+	History   []string        `json:"history"`
+	Fields    []string        `json:"fields"`
+	Kinds     []string        `json:"kinds"`
+	Values    json.RawMessage `json:"values"` // null if they cannot be read
+}
+
+func printLetters(out io.Writer, all []disk.Entry) error {
+	letters := []letterJSON{}
+	for _, e := range all {
+		x := letterJSON{
+			ID: e.ID, Waiting: e.Waiting, Time: e.Time, Component: e.Component, Task: e.Task, Stream: e.Stream,
+			Error: e.DeadLetter.Err, Failures: e.Failures, Losses: e.Losses, Replayed: e.Deaths - 1,
+			History: e.History, Fields: e.Fields, Kinds: []string{}, Values: json.RawMessage("null"),
+		}
+		if e.Err == nil {
+			x.Values = json.RawMessage(e.JSON())
+		}
+		for _, v := range e.Values {
+			x.Kinds = append(x.Kinds, v.Kind().String())
+		}
+		letters = append(letters, x)
+	}
+	return json.NewEncoder(out).Encode(letters)
+}
+
+func (d *deadLetters) drop(c *cobra.Command, l *disk.Letters, ids []string) error {
+	ids, err := d.chosen(ids)
+	if err != nil {
+		return err
+	}
+	n, err := l.Drop(ids)
+	fmt.Fprintf(c.OutOrStdout(), "%s dropped\n", countOf(n))
+	return failed(err)
+}
+
+func (d *deadLetters) replay(c *cobra.Command, l *disk.Letters, ids []string) error {
+	ids, err := d.chosen(ids)
+	if err != nil {
+		return err
+	}
+	// Parameters may be missing here; then the run looks for itself.
+	plan, _ := d.t.Build(topology.Options{})
+	n, err := l.Replay(ids, func(x *task.DeadLetter) error {
+		if plan == nil {
+			return nil
+		}
+		return task.Replayable(plan, x)
+	})
+	when := "when " + d.t.Name() + " runs next with this state directory"
+	if disk.Running(d.dir, d.t.Name()) {
+		when = "by the run that is under way, within about a second, or by the next one if its input has ended"
+	}
+	if n > 0 {
+		fmt.Fprintf(c.OutOrStdout(), "%s will be replayed %s\n", countOf(n), when)
+	} else {
+		fmt.Fprintln(c.OutOrStdout(), "nothing to replay")
+	}
+	return failed(err)
+}
+
+func countOf(n int) string {
+	if n == 1 {
+		return "1 dead letter"
+	}
+	return thousands(int64(n)) + " dead letters"
+}
+
+// failed makes err that of a command that had begun its work.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &runError{err}
+}

@@ -1,0 +1,37 @@
+package egret
+
+import (
+	"fmt"
+
+	"github.com/egretstream/egret/state/disk"
+	"github.com/egretstream/egret/task"
+)
+
+// openState opens the state directory, if there is one, and gives set what an
+// earlier run has left in it.
+func (r *Running) openState(set *task.Settings) (err error) {
+	if r.config.StateDir == "" {
+		return nil
+	}
+	r.state, err = disk.Open(r.config.StateDir, r.plan.Topology, disk.Options{
+		Fingerprint: r.plan.Fingerprint(), Reset: r.config.Reset, MaxBytes: r.config.MaxDeadLetterBytes,
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	r.plan.Epoch = r.state.Epoch() // before anybody reads the plan
+	set.Store, set.Positions = r.state, r.state.Positions()
+	if set.Replays, err = r.state.Replays(); err != nil {
+		r.state.Close()
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	r.resumed = len(set.Positions) > 0
+	return nil
+}
+
+func (r *Running) closeState() error {
+	if r.state == nil {
+		return nil
+	}
+	return r.state.Close()
+}

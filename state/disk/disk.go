@@ -1,0 +1,231 @@
+// Package disk keeps in files what survives a run: the positions of sources and
+// dead letters. It is not for use outside Egret.
+//
+//	DIR/wordcount/lock          held by the run that uses the directory
+//	              run           how many runs there were: the epoch
+//	              positions     what is done, by component and split
+//	              letters.lock  held for moments by whoever changes letters
+//	              dead/         dead letters, some in each file
+//	              replay/       those that are to be replayed
+//
+// A file is written beside its place, synced and renamed, and never changed
+// afterwards; so it is whole or not there, whenever a process is killed. What
+// cannot be read is never overwritten and never deleted.
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/egretstream/egret/task"
+)
+
+var (
+	// ErrInUse reports that another run uses the directory.
+	ErrInUse = errors.New("state directory in use")
+	// ErrCorrupt reports a file that is not what it was when it was written. Reading it
+	// again does not help.
+	ErrCorrupt = errors.New("corrupt file")
+)
+
+// Options are how a run opens a Store.
+type Options struct {
+	Fingerprint string // of the topology; for people
+	Reset       bool   // begin without positions; the old ones stay in a file of another name
+	MaxBytes    int64  // of dead letters
+}
+
+// A Store is the part of a state directory that belongs to one topology, opened by
+// the run that uses it. It is a task.Store; its methods may be called from any
+// goroutine.
+type Store struct {
+	dir   string
+	lock  *os.File
+	epoch uint32
+	yard  yard
+	max   int64
+
+	mu      sync.Mutex
+	bytes   int64  // of letters, about: others may have dropped some
+	letters uint64 // IDs given by this run
+	files   uint64 // written by this run
+
+	saving    sync.Mutex // of what follows, also while files are written
+	positions positions
+	seen      map[string]bool     // files of replay/ that were read
+	at        map[string][]string // the files of replay/ that a letter is in
+}
+
+// Open opens a topology's part of a state directory, which it makes if there is
+// none, for a run. Nobody else can until it is closed; the error then is ErrInUse.
+func Open(root, topology string, o Options) (*Store, error) {
+	dir := filepath.Join(root, topology)
+	for _, d := range []string{dir, filepath.Join(dir, deadDir), filepath.Join(dir, replayDir)} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return nil, fmt.Errorf("state directory: %w", err)
+		}
+	}
+	lock, err := lockRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, lock: lock, yard: yard{dir}, max: o.MaxBytes, seen: map[string]bool{}, at: map[string][]string{}}
+	if err := s.open(topology, &o); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return s, nil
+}
+
+func lockRun(dir string) (*os.File, error) {
+	name := filepath.Join(dir, "lock")
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	if err := flock(f, false); err != nil {
+		by := owner(f)
+		f.Close()
+		if errors.Is(err, errLocked) {
+			return nil, fmt.Errorf("%w: %s is used by a run of %s%s; stop that one, or use another directory", ErrInUse, dir, filepath.Base(dir), by)
+		}
+		return nil, fmt.Errorf("state directory: lock %s: %w", name, err)
+	}
+	if err := f.Truncate(0); err == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // for people
+	}
+	return f, nil
+}
+
+// owner says which process holds a lock, as far as it has said so.
+func owner(f *os.File) string {
+	b := make([]byte, 32)
+	n, _ := f.ReadAt(b, 0)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
+	if err != nil {
+		return ""
+	}
+	return " in process " + strconv.Itoa(pid)
+}
+
+// Running reports whether a run of the topology uses the directory now.
+func Running(root, topology string) bool {
+	f, err := os.Open(filepath.Join(root, topology, "lock"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(flock(f, false), errLocked)
+}
+
+func (s *Store) open(topology string, o *Options) error {
+	if err := s.nextRun(); err != nil {
+		return err
+	}
+	name := filepath.Join(s.dir, "positions")
+	s.positions = positions{Topology: topology, Splits: map[split]position{}}
+	if o.Reset {
+		err := os.Rename(name, name+".before-"+strconv.FormatUint(uint64(s.epoch), 10))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("forget the positions: %w", err)
+		}
+		if err := syncDir(s.dir); err != nil {
+			return err
+		}
+	} else if b, err := os.ReadFile(name); err == nil {
+		if s.positions, err = decodePositions(b); err != nil {
+			return unreadable(name, err, "put it right, or start over with --reset, which keeps it under another name")
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("positions: %w", err)
+	}
+	s.positions.Fingerprint, s.positions.Epoch = o.Fingerprint, s.epoch
+	if err := s.yard.sweep(); err != nil {
+		return err
+	}
+	var err error
+	s.bytes, err = s.yard.size()
+	return err
+}
+
+// nextRun counts this run. Its number is durable before anything is done under it,
+// so it is greater than that of each run before.
+func (s *Store) nextRun() error {
+	name := filepath.Join(s.dir, "run")
+	b, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("number of the run: %w", err)
+	}
+	last := uint32(0)
+	if err == nil {
+		if last, err = decodeRun(b); err != nil {
+			return unreadable(name, err, "write a line \"egret run 1\" and one with a number that is greater than that of each run so far")
+		}
+	}
+	if last == 1<<32-1 {
+		return fmt.Errorf("%s: there is no greater number of a run: begin with a new state directory", name)
+	}
+	s.epoch = last + 1
+	return write(name, encodeRun(s.epoch))
+}
+
+func unreadable(name string, err error, remedy string) error {
+	return fmt.Errorf("%s: %w; it was left as it is: %s", name, err, remedy)
+}
+
+// Epoch is the number of this run: greater than that of all before.
+func (s *Store) Epoch() uint32 { return s.epoch }
+
+// Positions returns the positions at which this run begins, by component and split.
+func (s *Store) Positions() map[string]map[string]string {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	all := map[string]map[string]string{}
+	for k, p := range s.positions.Splits {
+		if all[k.component] == nil {
+			all[k.component] = map[string]string{}
+		}
+		all[k.component][k.split] = p.position
+	}
+	return all
+}
+
+// Save implements task.Store.
+func (s *Store) Save(ps []task.Position, replayed []string) (refused int, err error) {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	next, changed := s.positions, false
+	if len(ps) > 0 {
+		next.Splits = make(map[split]position, len(s.positions.Splits)+len(ps))
+		for k, p := range s.positions.Splits {
+			next.Splits[k] = p
+		}
+		for _, p := range ps {
+			k := split{p.Component, p.Split}
+			if next.Splits[k].life > p.Life {
+				refused++ // R12
+				continue
+			}
+			next.Splits[k] = position{p.Position, p.Life}
+			changed = true
+		}
+	}
+	if changed {
+		if err := write(filepath.Join(s.dir, "positions"), encodePositions(&next)); err != nil {
+			return refused, err
+		}
+		s.positions = next
+	}
+	if len(replayed) > 0 {
+		err = s.forget(replayed)
+	}
+	return refused, err
+}
+
+// Close lets others open the directory.
+func (s *Store) Close() error { return s.lock.Close() }

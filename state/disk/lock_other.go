@@ -1,0 +1,16 @@
+//go:build !unix
+
+package disk
+
+import (
+	"errors"
+	"os"
+)
+
+var errLocked = errors.New("locked by another process")
+
+func flock(*os.File, bool) error {
+	return errors.New("a state directory needs locks of files that end with their process, which Egret has on Unix only")
+}
+
+func syncDir(string) error { return nil }

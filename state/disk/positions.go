@@ -1,0 +1,183 @@
+package disk
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/egretstream/egret/tuple"
+)
+
+// positions are what the file of that name holds:
+//
+//	egret positions 1
+//	topology "wordcount"
+//	fingerprint "24c9..."
+//	run 7
+//	split "lines" "book.txt:0-4194304" 7.1 "4194304"
+//	...
+//	sum 0a1b2c3d
+//
+// Texts are quoted as in Go, so that any bytes come back as they were; the sum is
+// the CRC-32C of all lines before it.
+type positions struct {
+	Topology    string
+	Fingerprint string // of the topology that wrote them; for people
+	Epoch       uint32
+	Splits      map[split]position
+}
+
+type split struct{ component, split string }
+
+type position struct {
+	position string
+	life     tuple.Incarnation
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func encodePositions(p *positions) []byte {
+	var b []byte
+	b = fmt.Appendf(b, "egret positions 1\ntopology %q\nfingerprint %q\nrun %d\n", p.Topology, p.Fingerprint, p.Epoch)
+	keys := slices.SortedFunc(maps.Keys(p.Splits), func(a, b split) int {
+		return cmp.Or(strings.Compare(a.component, b.component), strings.Compare(a.split, b.split))
+	})
+	for _, k := range keys {
+		x := p.Splits[k]
+		b = append(b, "split "...)
+		b = strconv.AppendQuote(b, k.component)
+		b = append(b, ' ')
+		b = strconv.AppendQuote(b, k.split)
+		b = fmt.Appendf(b, " %v ", x.life)
+		b = append(strconv.AppendQuote(b, x.position), '\n')
+	}
+	return fmt.Appendf(b, "sum %08x\n", crc32.Checksum(b, castagnoli))
+}
+
+// decodePositions reads what encodePositions has written. An error is ErrCorrupt.
+func decodePositions(b []byte) (positions, error) {
+	p := positions{Splits: map[split]position{}}
+	fail := func(line int, format string, args ...any) (positions, error) {
+		return positions{}, fmt.Errorf("%w: line %d: %s", ErrCorrupt, line, fmt.Sprintf(format, args...))
+	}
+	end := bytes.LastIndex(b, []byte("\nsum ")) + 1
+	if end == 0 {
+		return fail(1, "it has no sum at its end")
+	}
+	if want := fmt.Sprintf("sum %08x\n", crc32.Checksum(b[:end], castagnoli)); string(b[end:]) != want {
+		return fail(bytes.Count(b[:end], []byte("\n"))+1, "the sum is not that of the lines before it")
+	}
+	lines := strings.Split(string(b[:end-1]), "\n")
+	if lines[0] != "egret positions 1" {
+		return fail(1, "it is %.40q and not \"egret positions 1\"", lines[0])
+	}
+	for i, line := range lines[1:] {
+		word, rest, _ := strings.Cut(line, " ")
+		f := fields{rest: rest}
+		switch word {
+		case "topology":
+			p.Topology = f.text()
+		case "fingerprint":
+			p.Fingerprint = f.text()
+		case "run":
+			p.Epoch = f.number()
+		case "split":
+			k := split{f.text(), f.text()}
+			life := f.life()
+			if _, twice := p.Splits[k]; twice {
+				return fail(i+2, "a split for the second time")
+			}
+			p.Splits[k] = position{f.text(), life}
+		default:
+			return fail(i+2, "it begins with %.40q", word)
+		}
+		if f.bad || f.rest != "" {
+			return fail(i+2, "%.80q is no %s", line, word)
+		}
+	}
+	return p, nil
+}
+
+// fields reads the words of a line.
+type fields struct {
+	rest string
+	bad  bool
+}
+
+func (f *fields) text() string {
+	f.rest = strings.TrimPrefix(f.rest, " ")
+	q, err := strconv.QuotedPrefix(f.rest)
+	if err != nil || !strings.HasPrefix(q, `"`) {
+		f.bad = true
+		return ""
+	}
+	f.rest = f.rest[len(q):]
+	s, err := strconv.Unquote(q)
+	f.bad = f.bad || err != nil
+	return s
+}
+
+func (f *fields) word() string {
+	w, rest, _ := strings.Cut(strings.TrimPrefix(f.rest, " "), " ")
+	f.rest = rest
+	return w
+}
+
+func (f *fields) number() uint32 { return f.parse(f.word()) }
+
+func (f *fields) parse(w string) uint32 {
+	n, err := strconv.ParseUint(w, 10, 32)
+	f.bad = f.bad || err != nil
+	return uint32(n)
+}
+
+func (f *fields) life() tuple.Incarnation {
+	epoch, restart, _ := strings.Cut(f.word(), ".")
+	return tuple.NewIncarnation(f.parse(epoch), f.parse(restart))
+}
+
+func encodeRun(n uint32) []byte { return fmt.Appendf(nil, "egret run 1\n%d\n", n) }
+
+// decodeRun reads what encodeRun has written. An error is ErrCorrupt.
+func decodeRun(b []byte) (uint32, error) {
+	n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(string(b), "egret run 1\n"), "\n"), 10, 32)
+	if err != nil || !strings.HasPrefix(string(b), "egret run 1\n") || !bytes.HasSuffix(b, []byte("\n")) {
+		return 0, fmt.Errorf("%w: it is not the number of a run", ErrCorrupt)
+	}
+	return uint32(n), nil
+}
+
+// write puts a file in its place, whole or not at all, so that it is there after a
+// loss of power when write has returned.
+func write(name string, b []byte) error {
+	part := name + partSuffix
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(part, name)
+	}
+	if err != nil {
+		os.Remove(part)
+		return err
+	}
+	return syncDir(filepath.Dir(name))
+}
+
+// partSuffix marks a file that is being written.
+const partSuffix = ".part"

@@ -1,0 +1,394 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+// A Store keeps what survives a run. Its methods may wait, so they are called on
+// no task's turn, and several at the same time.
+type Store interface {
+	// Save makes positions durable, and then forgets the dead letters with the given
+	// IDs, which were replayed. A position is refused, and counted, if the store has
+	// one of the same split by a later incarnation (R12). When an error is returned
+	// everything may be said again.
+	Save(positions []Position, replayed []string) (refused int, err error)
+	// Bury makes dead letters durable, and gives an ID to those that have none. An
+	// error that wraps ErrFull says that no other try will help.
+	Bury(letters []*DeadLetter) error
+	// Replays returns the dead letters that people have asked to be replayed since it
+	// was last called.
+	Replays() ([]*DeadLetter, error)
+}
+
+// ErrFull reports that a store takes no more dead letters.
+var ErrFull = errors.New("the store of dead letters is full")
+
+// A Position says that everything before it is done.
+type Position struct {
+	Component, Split, Position string
+	Life                       tuple.Incarnation // of the spout's task
+}
+
+// A StoreError says that a store has failed and will be asked again.
+type StoreError struct {
+	Doing string
+	Err   error
+	Again time.Duration
+}
+
+// A keeper is the part of the supervisor that remembers what survives a task, and
+// with a store what survives the run.
+//
+// Invariants:
+//
+//   - one Save is under way at a time; what is said meanwhile waits in changed and
+//     done, where a later position takes the place of an earlier one
+//   - a letter is in given from when a task gets it until it is done or dead again
+type keeper struct {
+	s         *Supervisor
+	positions []map[string]string // committed, by component and split
+
+	changed  map[place]change
+	done     []string // letters that were replayed
+	save     map[place]change
+	letters  []string
+	busy     bool // a Save is under way
+	waiting  bool // a timer for the next one is set
+	began    time.Duration
+	failures int // in a row
+	closing  bool
+
+	given map[string]given
+	turn  int // whose turn it is to get a letter
+}
+
+type place struct {
+	component int
+	split     string
+}
+
+type change struct {
+	position string
+	task     tuple.TaskID
+	life     tuple.Incarnation
+	index    int
+}
+
+// A given is a letter that a task replays.
+type given struct {
+	letter *DeadLetter
+	task   tuple.TaskID
+}
+
+// Between the supervisor, its store and the tasks.
+type (
+	// kept tells a spout task that its position is durable.
+	kept struct {
+		index    int
+		position string
+	}
+	// replayed tells the supervisor that a letter's message is done or dead again.
+	replayed struct {
+		task tuple.TaskID
+		life tuple.Incarnation
+		id   string
+	}
+	saved struct {
+		refused int
+		err     error
+	}
+	saveAgain   struct{}
+	lookAgain   struct{}
+	replaysRead struct {
+		letters []*DeadLetter
+		err     error
+	}
+)
+
+const (
+	lookEvery = time.Second // for letters that people want replayed
+	lastSaves = 3           // tries at the end of a run
+	saveShare = 9           // times its length is the pause behind a Save, so that many splits do not keep a disk busy
+	strangers = 3           // splits that are named
+)
+
+func (k *keeper) start(s *Supervisor) {
+	k.s = s
+	k.changed, k.given = map[place]change{}, map[string]given{}
+	k.positions = make([]map[string]string, len(s.plan.Components))
+	for i := range s.plan.Components {
+		k.positions[i] = map[string]string{}
+		for split, position := range s.set.Positions[s.plan.Components[i].Name] {
+			k.positions[i][split] = position
+		}
+	}
+	if s.set.Store == nil {
+		return
+	}
+	k.give(s.set.Replays)
+	s.ctx.After(lookEvery, lookAgain{})
+}
+
+// committed returns what a task begins with.
+func (k *keeper) committed(component int) map[string]string {
+	all := make(map[string]string, len(k.positions[component]))
+	for split, position := range k.positions[component] {
+		all[split] = position
+	}
+	return all
+}
+
+// lettersOf returns the letters that a new life of a task has to replay.
+func (k *keeper) lettersOf(task tuple.TaskID) (all []*DeadLetter) {
+	for _, g := range k.given {
+		if g.task == task && !k.s.draining {
+			all = append(all, g.letter)
+		}
+	}
+	slices.SortFunc(all, func(a, b *DeadLetter) int {
+		if c := a.Time.Compare(b.Time); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return all
+}
+
+// commit takes a position of a present life.
+func (k *keeper) commit(m *committed) {
+	c := k.s.plan.Tasks[m.task].Component
+	k.positions[c][m.split] = m.position
+	if k.s.set.Store != nil {
+		k.changed[place{c, m.split}] = change{m.position, m.task, m.life, m.index}
+		k.write()
+	}
+}
+
+// write begins a Save, or sees to it that one will begin.
+func (k *keeper) write() {
+	if k.busy || k.waiting && !k.closing || len(k.changed)+len(k.done) == 0 {
+		return
+	}
+	k.busy, k.began = true, k.s.ctx.Now()
+	k.save, k.changed = k.changed, map[place]change{}
+	k.letters, k.done = k.done, nil
+	positions := make([]Position, 0, len(k.save))
+	for p, c := range k.save {
+		positions = append(positions, Position{k.s.plan.Components[p.component].Name, p.split, c.position, c.life})
+	}
+	slices.SortFunc(positions, func(a, b Position) int {
+		if a.Component != b.Component {
+			return strings.Compare(a.Component, b.Component)
+		}
+		return strings.Compare(a.Split, b.Split)
+	})
+	store, letters := k.s.set.Store, k.letters
+	k.s.ctx.Block(func() any {
+		refused, err := store.Save(positions, letters)
+		return saved{refused, err}
+	})
+}
+
+// receive handles what the store and letters bring. It returns false for anything
+// else.
+func (k *keeper) receive(msg any) bool {
+	switch msg := msg.(type) {
+	case saved:
+		k.saved(msg)
+	case saveAgain:
+		k.waiting = false
+		k.write()
+	case replayed:
+		if g, is := k.given[msg.id]; is && g.task == msg.task && msg.life == k.s.children[msg.task].life {
+			delete(k.given, msg.id)
+			k.done = append(k.done, msg.id)
+			k.write()
+		}
+	case lookAgain:
+		if k.s.stopping == 0 && !k.s.draining {
+			store := k.s.set.Store
+			k.s.ctx.Block(func() any {
+				letters, err := store.Replays()
+				return replaysRead{letters, err}
+			})
+		}
+	case replaysRead:
+		if msg.err != nil {
+			k.s.set.Event(&StoreError{Doing: "look for dead letters to replay", Err: msg.err, Again: lookEvery})
+		}
+		k.give(msg.letters)
+		k.s.ctx.After(lookEvery, lookAgain{})
+	default:
+		return false
+	}
+	return true
+}
+
+func (k *keeper) saved(m saved) {
+	k.busy = false
+	now := k.s.ctx.Now()
+	if m.err != nil {
+		for p, c := range k.save {
+			if _, later := k.changed[p]; !later {
+				k.changed[p] = c
+			}
+		}
+		k.done = append(k.letters, k.done...)
+		k.failures++
+		if k.closing && k.failures >= lastSaves {
+			k.s.err = errors.Join(k.s.err, fmt.Errorf("the positions of this run could not be saved, so the next one reads some messages again: %w", m.err))
+			k.s.done(k.s.err)
+			return
+		}
+		pause := backoff(k.failures)
+		k.s.set.Event(&StoreError{Doing: "save positions", Err: m.err, Again: pause})
+		k.pause(pause)
+		return
+	}
+	k.failures = 0
+	places := make([]place, 0, len(k.save))
+	for p := range k.save {
+		places = append(places, p)
+	}
+	slices.SortFunc(places, func(a, b place) int {
+		if a.component != b.component {
+			return a.component - b.component
+		}
+		return strings.Compare(a.split, b.split)
+	})
+	for _, p := range places {
+		c := k.save[p]
+		child := &k.s.children[c.task]
+		if _, is := k.s.plan.Node(c.task).Source.(spout.Committer); is && child.life == c.life && !child.gone {
+			k.s.ctx.Send(child.ref, kept{c.index, c.position})
+		}
+	}
+	if len(places) > 0 && m.refused > 0 {
+		k.s.ms[k.save[places[0]].task].Stale.Add(int64(m.refused))
+	}
+	k.save, k.letters = nil, nil
+	if k.closing {
+		k.finish()
+		return
+	}
+	k.pause(max(commitEvery, saveShare*(now-k.began)))
+}
+
+func (k *keeper) pause(d time.Duration) {
+	k.waiting = true
+	k.s.ctx.After(d, saveAgain{})
+}
+
+// finish ends the run when everything is saved.
+func (k *keeper) finish() {
+	k.closing = true
+	if !k.busy && len(k.changed)+len(k.done) == 0 {
+		k.s.done(k.s.err)
+		return
+	}
+	if k.failures == 0 {
+		k.write()
+	} // else its timer does
+}
+
+// give gives letters to tasks of their components.
+func (k *keeper) give(letters []*DeadLetter) {
+	if k.s.stopping > 0 || k.s.draining {
+		return // they stay where they are, for the next run
+	}
+	refused := map[string]int{}
+	for _, l := range letters {
+		if _, is := k.given[l.ID]; is {
+			continue
+		}
+		task, err := k.home(l)
+		if err != nil {
+			refused[err.Error()]++
+			continue
+		}
+		if k.s.children[task].ended || k.s.children[task].gone {
+			continue
+		}
+		k.given[l.ID] = given{l, task}
+		if ref := k.s.children[task].ref; ref != nil {
+			k.s.ctx.Send(ref, &Letters{[]*DeadLetter{l}})
+		}
+	}
+	whys := make([]string, 0, len(refused))
+	for why := range refused {
+		whys = append(whys, why)
+	}
+	slices.Sort(whys)
+	for _, why := range whys {
+		k.s.set.Event(&Notice{Text: fmt.Sprintf("%d dead letters cannot be replayed and stay: %s", refused[why], why)})
+	}
+}
+
+// home finds a task for a letter: one that has not ended its input, in turn.
+func (k *keeper) home(l *DeadLetter) (task tuple.TaskID, err error) {
+	if err := Replayable(k.s.plan, l); err != nil {
+		return 0, err
+	}
+	i := slices.IndexFunc(k.s.plan.Components, func(n topology.Node) bool { return n.Name == l.Component })
+	n := &k.s.plan.Components[i]
+	for range n.Parallel {
+		k.turn++
+		task = n.First + tuple.TaskID(k.turn%n.Parallel)
+		if c := &k.s.children[task]; !c.ended && !c.gone {
+			break
+		}
+	}
+	return task, nil
+}
+
+// Replayable says why a letter cannot be replayed by a run of a plan, if so.
+func Replayable(p *topology.Plan, l *DeadLetter) error {
+	if p.Guarantee != topology.AtLeastOnce {
+		return errors.New("the topology is not tracked, so nobody would know whether its message comes through")
+	}
+	for i := range p.Components {
+		n := &p.Components[i]
+		if n.Name != l.Component {
+			continue
+		}
+		if streamOf(n, l) < 0 {
+			return fmt.Errorf("component %s has no stream %s with the fields %q any more", l.Component, l.Stream, l.Fields)
+		}
+		return nil
+	}
+	return fmt.Errorf("there is no component %s any more", l.Component)
+}
+
+// tellStrangers tells once of positions whose splits the source no longer lists.
+func (t *spoutTask) tellStrangers(splits []spout.Split) {
+	if t.plan.Tasks[t.id].Index != 0 || t.life.Restart() > 1 || len(t.committed) == 0 {
+		return
+	}
+	listed := make(map[string]bool, len(splits))
+	for _, s := range splits {
+		listed[string(s)] = true
+	}
+	var names []string
+	for split := range t.committed {
+		if !listed[split] {
+			names = append(names, split)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	text := fmt.Sprintf("spout %s: %d positions are of splits that the source does not list, and are kept (%q", t.node.Name, len(names), names[:min(len(names), strangers)])
+	if len(names) > strangers {
+		text += " and others"
+	}
+	t.set.Event(&Notice{Task: t.m.Name, Text: text + ")"})
+}
