@@ -2,7 +2,7 @@
 // shared with the rest of a program.
 //
 //	book.txt   It was the age of wisdom,\nit was the age of fool|ishness,\nit was
-//	             split book.txt:0-52                           | split book.txt:52-
+//	             split book.txt:0-52                           | split book.txt:52-104
 //
 // A file is read in splits, so that several tasks can share it. A split has the
 // lines that begin in it: the one that crosses the border belongs to the first.
@@ -48,7 +48,8 @@ const (
 // cannot be read again, and opening it anywhere but where it is is an error.
 //
 // Files should not change while they are read: what is appended may be read or
-// not. A file that does not exist, may not be read or is damaged ends the run,
+// not. A run that goes on from the positions of an earlier one reads what has been
+// appended since, which should be whole lines. A file that does not exist, may not be read or is damaged ends the run,
 // after the good lines before the damage.
 func Lines(paths ...string) *LineSource {
 	return &LineSource{names: paths, what: "lines", maxLine: defaultLine, rangeSize: rangeSize, stdin: os.Stdin}
@@ -74,8 +75,8 @@ type LineSource struct {
 
 	mu sync.Mutex
 	// parts is what Splits found the first time. It stays, so that all tasks of a
-	// process divide the same splits even if a file grows meanwhile; the last part
-	// of a file has no end, so nothing is missed.
+	// process divide the same splits even if a file grows meanwhile. What it has grown
+	// by is read by the next run that goes on from this one's positions.
 	parts   []part
 	index   map[spout.Split]int // in parts
 	streams map[string]*stream  // by name; opened once
@@ -190,17 +191,12 @@ func (s *LineSource) divide(parts []part, name string) ([]part, error) {
 		return append(parts, one), nil
 	}
 	for start := int64(0); ; start += s.rangeSize {
+		// The last range has a border like the others, so that the positions of its
+		// split are those of the same lines when the file has grown.
 		p := part{name: name, kind: ranged, start: start, end: start + s.rangeSize}
-		last := p.end >= info.Size()
-		border := ""
-		if last {
-			p.end = endless
-		} else {
-			border = strconv.FormatInt(p.end, 10)
-		}
-		p.split = spout.Split(fmt.Sprintf("%s:%d-%s", name, start, border))
+		p.split = spout.Split(fmt.Sprintf("%s:%d-%d", name, start, p.end))
 		parts = append(parts, p)
-		if last {
+		if p.end >= info.Size() {
 			return parts, nil
 		}
 	}

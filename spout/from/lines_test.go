@@ -141,8 +141,8 @@ func TestSplits(t *testing.T) {
 	splits, err := Lines(path, zipped, empty, "-").Splits(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []spout.Split{
-		spout.Split(path + ":0-4194304"), spout.Split(path + ":4194304-8388608"), spout.Split(path + ":8388608-"),
-		spout.Split(zipped), spout.Split(empty + ":0-"), "-",
+		spout.Split(path + ":0-4194304"), spout.Split(path + ":4194304-8388608"), spout.Split(path + ":8388608-12582912"),
+		spout.Split(zipped), spout.Split(empty + ":0-4194304"), "-",
 	}, splits)
 }
 
@@ -265,12 +265,12 @@ func TestLineErrors(t *testing.T) {
 			require.Equal(t, tt.good, lines)
 		})
 	}
-	for split, position := range map[string]string{"a.txt:0-": "x", "a.txt:10-": ""} {
+	for split, position := range map[string]string{"a.txt:0-4194304": "x", "a.txt:10-": ""} {
 		_, err := Lines("a.txt").Open(t.Context(), spout.Split(split), position)
 		require.True(t, spout.IsFatal(err), "%v", err)
 	}
-	_, err := Lines("a.txt").Open(t.Context(), "a.txt:0-", "x")
-	require.EqualError(t, err, `position "x" of split "a.txt:0-" is not a byte of it: the position belongs to another source`)
+	_, err := Lines("a.txt").Open(t.Context(), "a.txt:0-4194304", "x")
+	require.EqualError(t, err, `position "x" of split "a.txt:0-4194304" is not a byte of it: the position belongs to another source`)
 	_, err = Lines("a.txt").Open(t.Context(), "b.txt:0-", "")
 	require.EqualError(t, err, `there is no split "b.txt:0-": the file has changed since it was divided`)
 }
@@ -339,7 +339,10 @@ func TestChangedFile(t *testing.T) {
 	s.rangeSize = 5
 	require.Equal(t, []string{"aaaa", "bbbb", "cccc"}, readSplits(t, s, 10))
 	require.NoError(t, os.WriteFile(path, []byte("aaaa\nbbbb\ncccc\ndddd\neeee\n"), 0o600))
-	require.Equal(t, []string{"aaaa", "bbbb", "cccc", "dddd", "eeee"}, readSplits(t, s, 10))
+	require.Equal(t, []string{"aaaa", "bbbb", "cccc"}, readSplits(t, s, 10), "the rest is behind the last split")
+	again := Lines(path)
+	again.rangeSize = 5
+	require.Equal(t, []string{"aaaa", "bbbb", "cccc", "dddd", "eeee"}, readSplits(t, again, 10))
 
 	r, err := s.Open(t.Context(), spout.Split(path+":0-5"), "")
 	require.NoError(t, err)
@@ -348,8 +351,45 @@ func TestChangedFile(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 	require.Equal(t, []string{"aa"}, lines)
 	require.NoError(t, r.(io.Closer).Close())
-	_, err = s.Open(t.Context(), spout.Split(path+":10-"), "")
+	_, err = s.Open(t.Context(), spout.Split(path+":10-15"), "")
 	require.EqualError(t, err, path+" has 2 bytes and cannot be read from byte 9: it is shorter than it was")
+}
+
+// A run that goes on from the positions of an earlier one reads each line that was
+// appended meanwhile, and none twice, however the borders fall.
+func TestGrownFile(t *testing.T) {
+	path := write(t, "a.txt", nil)
+	rapid.Check(t, func(t *rapid.T) {
+		size := int64(rapid.IntRange(1, 20).Draw(t, "range"))
+		line := rapid.StringMatching("[a-z]{0,12}\n")
+		positions := map[spout.Split]string{}
+		var text, got string
+		for range rapid.IntRange(1, 4).Draw(t, "runs") {
+			for range rapid.IntRange(0, 6).Draw(t, "lines") {
+				text += line.Draw(t, "line")
+			}
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+			s := Lines(path)
+			s.rangeSize = size
+			splits, err := s.Splits(context.Background())
+			require.NoError(t, err)
+			for _, split := range splits {
+				r, err := s.Open(context.Background(), split, positions[split])
+				require.NoError(t, err)
+				for err == nil {
+					var lines []string
+					lines, err = next(context.Background(), r, 3)
+					if len(lines) > 0 {
+						positions[split] = r.Position()
+						got += strings.Join(lines, "\n") + "\n"
+					}
+				}
+				require.ErrorIs(t, err, io.EOF)
+				require.NoError(t, r.(io.Closer).Close())
+			}
+			require.Equal(t, text, got)
+		}
+	})
 }
 
 func TestContextEnds(t *testing.T) {
