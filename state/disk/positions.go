@@ -58,8 +58,10 @@ func encodePositions(p *positions) []byte {
 		b = fmt.Appendf(b, " %v ", x.life)
 		b = append(strconv.AppendQuote(b, x.position), '\n')
 	}
-	return fmt.Appendf(b, "sum %08x\n", crc32.Checksum(b, castagnoli))
+	return addSum(b)
 }
+
+func addSum(b []byte) []byte { return fmt.Appendf(b, "sum %08x\n", crc32.Checksum(b, castagnoli)) }
 
 // decodePositions reads what encodePositions has written. An error is ErrCorrupt.
 func decodePositions(b []byte) (positions, error) {
