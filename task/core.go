@@ -161,6 +161,7 @@ func (c *core) receive(msg any) bool {
 	case buried:
 		c.origin.stored(msg)
 	case bury:
+		c.origin.storing = false
 		c.origin.store()
 	case replay:
 		// The turn that follows finds what is due.
