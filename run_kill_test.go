@@ -22,7 +22,7 @@ import (
 const (
 	killVariable = "EGRET_TEST_KILL" // the state directory of a process that is made to be killed
 	killSplits   = 3
-	killMessages = 2000 // of each split
+	killMessages = 500 // of each split
 )
 
 func dies(n int) bool { return n%50 == 7 }
