@@ -25,6 +25,7 @@ type record struct {
 	plan    *topology.Plan
 	ms      []*metrics.Task
 	edges   *edgeBook
+	store   *simStore      // nil: nothing survives
 	splits  [][]*splitBook // by part
 	roots   map[uint64]*root
 	all     []*root // in the order in which they were made
@@ -92,6 +93,7 @@ type root struct {
 	rejects              int
 	strays               int // rejects by a grouping that has chosen a task that is not there
 	dead                 []moment
+	replays              int // of its dead letter
 	acked                bool
 	kin                  *root // to whose tuples these are anchored too; nil: see head
 	kinFails, kinRejects int   // of all kin, if this is the head
@@ -358,7 +360,11 @@ func (rec *record) event(e task.Event) {
 	switch e := e.(type) {
 	case *task.DeadLetter:
 		m := rec.roots[e.Values[0].Uint64()]
-		m.dead = append(m.dead, moment{rec.w.Now(), rec.w.running})
+		if rec.store == nil {
+			m.dead = append(m.dead, moment{rec.w.Now(), rec.w.running})
+		} else if !happened(m.dead, rec.w.Now()) {
+			rec.violate("dead letters", "%s is told to be dead and is not stored", m.name)
+		}
 		most := rec.scene.set.MaxReplays
 		if head := m.head(); head.kinRejects == 0 && (most < 0 || head.kinFails <= most) {
 			rec.violate("dead letters", "%s is dead, but was refused only %d times and never rejected: %s", m.name, m.fails, e.Err)
@@ -375,6 +381,10 @@ func (rec *record) event(e task.Event) {
 	case *task.Notice:
 		if strings.Contains(e.Text, "a retained tuple") {
 			rec.violate("retained", "%s", e.Text)
+		}
+	case *task.StoreError:
+		if rec.store == nil || rec.store.fails == 0 {
+			rec.violate("dead letters", "cannot %s: an error that no store has returned: %v", e.Doing, e.Err)
 		}
 	case *task.SourceError:
 		if rec.broken == 0 {

@@ -21,6 +21,9 @@ func (rec *record) atEnd(err error) {
 	}
 	rec.laws()
 	rec.ends()
+	if rec.store != nil {
+		rec.store.atEnd()
+	}
 }
 
 // expected calls f for every message that should have come through, those not
@@ -69,16 +72,17 @@ func (rec *record) atLeastOnce() {
 			rec.violate("nothing is lost", "the run has ended, and %s was never acked", m.name)
 		}
 		for _, e := range m.all {
-			switch most := m.verdicts + m.reads; {
+			again := 1 + m.replays
+			switch most := m.verdicts + m.reads + m.replays*(1+len(rec.deaths)); {
 			case e.tries > most:
 				rec.violate("executions", "%s: %s, but there were %d attempts at most", m.name, rec.where(e), most)
 			case quiet && e.tries > 1+m.head().kinFails:
 				rec.violate("executions", "%s: %s, but nothing was lost and it failed %d times", m.name, rec.where(e), m.fails)
-			case rec.scene.set.MaxReplays >= 0 && e.fails > rec.scene.set.MaxReplays+1+slack:
+			case rec.scene.set.MaxReplays >= 0 && e.fails > again*(rec.scene.set.MaxReplays+1)+slack:
 				rec.violate("executions", "%s: %s, but MaxReplays is %d", m.name, rec.where(e), rec.scene.set.MaxReplays)
 			}
 		}
-		if quiet && m.rejects > len(m.all)+m.strays {
+		if quiet && m.rejects > (1+m.replays)*(len(m.all)+m.strays) {
 			rec.violate("executions", "%s is rejected %d times", m.name, m.rejects)
 		}
 	})

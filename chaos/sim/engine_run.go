@@ -65,6 +65,9 @@ func (r *run) play() {
 	r.adv = newAdversary(r)
 	set := r.scene.set
 	set.Event, set.Verdict = r.rec.event, r.rec.verdict
+	if r.rec.store = drawStore(r.rec, r.scene.seed); r.rec.store != nil {
+		set.Store = r.rec.store
+	}
 	sup := r.w.Spawn("supervisor", task.NewSupervisor(plan, &set, r.rec.ms, func(err error) { r.done, r.err = true, err }))
 	if r.prologue != nil {
 		r.prologue()

@@ -1,0 +1,135 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/task"
+	"github.com/egretstream/egret/tuple"
+)
+
+// A simStore is a store whose disk is slow and fails at times. It outlives every
+// task. It has some of the letters that it gets replayed.
+type simStore struct {
+	rec     *record
+	chance  *rand.Rand
+	most    time.Duration // for one call
+	fails   int           // of 100 calls
+	failed  int           // in a row: at most 2, since the end of a run tries 3 times
+	replays int           // letters that are still to be replayed
+
+	positions map[[2]string]int
+	lives     map[[2]string]tuple.Incarnation
+	letters   map[string]bool // by ID
+	waiting   []*task.DeadLetter
+	given     map[string]bool
+}
+
+var errDisk = errors.New("simulated: disk")
+
+// drawStore draws the store of a scene, or none. It has a generator of its own, so
+// that the rest of a scene does not depend on it.
+func drawStore(rec *record, seed uint64) *simStore {
+	r := rand.New(rand.NewPCG(seed, 0x73746f7265))
+	if chance(r, 50) {
+		return nil
+	}
+	s := &simStore{
+		rec: rec, chance: r, most: one(r, time.Microsecond, time.Millisecond, 100*time.Millisecond, 3*time.Second), fails: one(r, 0, 0, 10, 60),
+		positions: map[[2]string]int{}, lives: map[[2]string]tuple.Incarnation{}, letters: map[string]bool{}, given: map[string]bool{},
+	}
+	// A poison that is replayed by hand kills tasks more often than a run puts up with.
+	poisoned := slices.ContainsFunc(rec.scene.parts, func(p part) bool { return p.trouble == poison })
+	if rec.scene.mood < forgetful && !poisoned {
+		s.replays = one(r, 0, 1, 10)
+	}
+	if rec.scene.mood == peaceful {
+		s.fails = 0
+	}
+	return s
+}
+
+// work takes a while. It fails before or, with late, after what was to be done.
+func (s *simStore) work() (err error, late bool) {
+	s.rec.w.Spend(time.Duration(s.chance.Int64N(int64(s.most)) + 1))
+	if s.failed < 2 && chance(s.chance, s.fails) {
+		s.failed++
+		return errDisk, chance(s.chance, 50)
+	}
+	s.failed = 0
+	return nil, true
+}
+
+func (s *simStore) Save(ps []task.Position, replayed []string) (int, error) {
+	err, late := s.work()
+	if !late {
+		return 0, err
+	}
+	for _, p := range ps {
+		at := [2]string{p.Component, p.Split}
+		part := slices.IndexFunc(s.rec.scene.parts, func(x part) bool { return x.name == p.Component })
+		b, n := (&simSource{s.rec, part}).find(spout.Split(p.Split), p.Position)
+		s.rec.passed(b, n, "saved at")
+		if p.Life < s.lives[at] || n < s.positions[at] {
+			s.rec.violate("positions", "%v is saved at %d by life %v, and was at %d by life %v", b, n, p.Life, s.positions[at], s.lives[at])
+		}
+		s.lives[at], s.positions[at] = p.Life, n
+	}
+	for _, id := range replayed {
+		if !s.given[id] {
+			s.rec.violate("dead letters", "letter %s was replayed, and nobody had asked for it", id)
+		}
+	}
+	return 0, err
+}
+
+func (s *simStore) Bury(all []*task.DeadLetter) error {
+	err, late := s.work()
+	if !late {
+		return err
+	}
+	for _, l := range all {
+		if l.ID == "" {
+			l.ID = strconv.Itoa(len(s.letters) + 1)
+			s.letters[l.ID] = true
+		}
+		m := s.rec.roots[l.Values[0].Uint64()]
+		m.dead = append(m.dead, moment{s.rec.w.Now(), s.rec.w.outside})
+		if s.replays > 0 && err == nil {
+			s.replays--
+			s.waiting = append(s.waiting, l)
+		}
+	}
+	return err
+}
+
+func (s *simStore) Replays() ([]*task.DeadLetter, error) {
+	err, late := s.work()
+	if !late {
+		return nil, err
+	}
+	all := s.waiting
+	s.waiting = nil
+	for _, l := range all {
+		s.given[l.ID] = true
+		s.rec.roots[l.Values[0].Uint64()].replays++
+	}
+	return all, err
+}
+
+// atEnd checks that nothing is left to be saved when the run has come to its end.
+func (s *simStore) atEnd() {
+	for i := range s.rec.splits {
+		for _, b := range s.rec.splits[i] {
+			at := [2]string{s.rec.scene.parts[i].name, fmt.Sprint(b.index)}
+			if s.rec.checks++; s.positions[at] != b.messages {
+				s.rec.violate("positions", "the run has ended, %v has %d messages and is saved at %d", b, b.messages, s.positions[at])
+			}
+		}
+	}
+}
