@@ -279,6 +279,30 @@ func TestDeadLetterStream(t *testing.T) {
 	}
 }
 
+// A message is settled only when its letter was heard: until then its position does
+// not move, so a crash would not make the listener miss it.
+func TestDeadLetterHoldsItsMessage(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		hold := make(chan struct{})
+		r, err := egret.Start(context.Background(), listening(100, odd, func(tuple.Tuple, *bolt.Collector) error {
+			<-hold
+			return nil
+		}, func() {}), quiet(egret.Config{StateDir: dir}))
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Len(t, letters(t, dir, "listening"), 50)
+		require.Zero(t, r.Stats().Dead)
+		_, err = os.ReadFile(filepath.Join(dir, "listening", "positions"))
+		require.ErrorIs(t, err, os.ErrNotExist)
+		close(hold)
+		s, err := r.Wait()
+		require.ErrorIs(t, err, egret.ErrDead)
+		require.EqualValues(t, 50, s.Dead)
+	})
+}
+
 // A letter that dies makes no other, and its message is settled all the same.
 func TestDeadLetterOfALetter(t *testing.T) {
 	bubble(t, func(t *testing.T) {

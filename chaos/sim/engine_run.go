@@ -52,6 +52,7 @@ func newRun(s *scene, log io.Writer) *run {
 }
 
 func (r *run) play() {
+	r.rec.store = drawStore(r.rec, r.scene.seed)
 	plan, err := r.scene.topology(r.rec).Build(topology.Options{Epoch: 1})
 	if err != nil {
 		r.rec.violate("topology", "%v", err)
@@ -65,7 +66,7 @@ func (r *run) play() {
 	r.adv = newAdversary(r)
 	set := r.scene.set
 	set.Event, set.Verdict = r.rec.event, r.rec.verdict
-	if r.rec.store = drawStore(r.rec, r.scene.seed); r.rec.store != nil {
+	if r.rec.store != nil {
 		set.Store = r.rec.store
 	}
 	sup := r.w.Spawn("supervisor", task.NewSupervisor(plan, &set, r.rec.ms, func(err error) { r.done, r.err = true, err }))

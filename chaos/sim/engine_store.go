@@ -21,6 +21,7 @@ type simStore struct {
 	most    time.Duration // for one call
 	fails   int           // of 100 calls
 	failed  int           // in a row: at most 2, since the end of a run tries 3 times
+	alone   bool          // sources hear of no position
 	replays int           // letters that are still to be replayed
 
 	positions map[[2]string]int
@@ -40,7 +41,7 @@ func drawStore(rec *record, seed uint64) *simStore {
 		return nil
 	}
 	s := &simStore{
-		rec: rec, chance: r, most: one(r, time.Microsecond, time.Millisecond, 100*time.Millisecond, 3*time.Second), fails: one(r, 0, 0, 10, 60),
+		rec: rec, chance: r, alone: chance(r, 50), most: one(r, time.Microsecond, time.Millisecond, 100*time.Millisecond, 3*time.Second), fails: one(r, 0, 0, 10, 60),
 		positions: map[[2]string]int{}, lives: map[[2]string]tuple.Incarnation{}, letters: map[string]bool{}, given: map[string]bool{},
 	}
 	// A poison that is replayed by hand kills tasks more often than a run puts up with.
@@ -50,6 +51,18 @@ func drawStore(rec *record, seed uint64) *simStore {
 	}
 	if rec.scene.mood == peaceful {
 		s.fails = 0
+	}
+	return s
+}
+
+// A forgetfulSource leaves its positions to the store.
+type forgetfulSource struct{ spout.Source }
+
+// source returns the source of a part.
+func (rec *record) source(i int) spout.Source {
+	s := &simSource{rec, i}
+	if rec.store != nil && rec.store.alone {
+		return forgetfulSource{s}
 	}
 	return s
 }

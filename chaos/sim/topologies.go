@@ -478,7 +478,7 @@ func (s *scene) topology(rec *record) *topology.Topology {
 			p := &s.parts[i]
 			var c *topology.Component
 			if p.spout() {
-				c = b.Spout(p.name, &simSource{rec, i})
+				c = b.Spout(p.name, rec.source(i))
 			} else {
 				var subs []topology.Subscription
 				for _, e := range p.inputs {
