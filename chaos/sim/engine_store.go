@@ -20,7 +20,7 @@ type simStore struct {
 	chance  *rand.Rand
 	most    time.Duration // for one call
 	fails   int           // of 100 calls
-	failed  int           // in a row: at most 2, since the end of a run tries 3 times
+	saves   int           // that failed, in a row: at most 2, since the end of a run tries 3 times
 	alone   bool          // sources hear of no position
 	replays int           // letters that are still to be replayed
 
@@ -70,16 +70,17 @@ func (rec *record) source(i int) spout.Source {
 // work takes a while. It fails before or, with late, after what was to be done.
 func (s *simStore) work() (err error, late bool) {
 	s.rec.w.Spend(time.Duration(s.chance.Int64N(int64(s.most)) + 1))
-	if s.failed < 2 && chance(s.chance, s.fails) {
-		s.failed++
+	if chance(s.chance, s.fails) {
 		return errDisk, chance(s.chance, 50)
 	}
-	s.failed = 0
 	return nil, true
 }
 
 func (s *simStore) Save(ps []task.Position, replayed []string) (int, error) {
 	err, late := s.work()
+	if s.saves++; err == nil || s.saves > 2 {
+		err, late, s.saves = nil, true, 0
+	}
 	if !late {
 		return 0, err
 	}
