@@ -65,7 +65,8 @@ type Config struct {
 	// StateDir is a directory in which positions and dead letters survive the run: the
 	// next one with the same directory goes on where everything before was done. It is
 	// made if it is not there, and has a part for each topology, which one run can use
-	// at a time. Default: none; what is committed and dead then ends with the run.
+	// at a time. On Unix only. Default: none; what is committed and dead then ends with
+	// the run.
 	StateDir string
 	// Reset forgets the positions in StateDir, so that sources are read from their
 	// beginning. Dead letters stay.

@@ -110,13 +110,13 @@ func TestStateResetAndLock(t *testing.T) {
 func TestStateBeforeCommit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		dir := t.TempDir()
-		commits := 0
+		commits := newTally() // of each split
 		source := &numbers{splits: 2, n: 300, chunk: 5}
 		source.commit = func(_ context.Context, split string, at int) error {
 			b, err := os.ReadFile(filepath.Join(dir, "straight", "positions"))
 			require.NoError(t, err)
 			require.Contains(t, string(b), fmt.Sprintf("split \"in\" %q 1.1 %q\n", split, strconv.Itoa(at)))
-			commits++
+			commits.add(split)
 			return nil
 		}
 		_, err := run(t, straight(committing{source}, func(tuple.Tuple, *bolt.Collector) error {
@@ -124,7 +124,7 @@ func TestStateBeforeCommit(t *testing.T) {
 			return nil
 		}), egret.Config{StateDir: dir, MaxPending: 20})
 		require.NoError(t, err)
-		require.Greater(t, commits, 4)
+		require.Greater(t, commits.sum(), 4)
 	})
 }
 
