@@ -369,10 +369,13 @@ func TestMistakesAboutDeadLetters(t *testing.T) {
 		b.Bolt("a", bolt.Each(fussy(odd)), b.Component("sink").DeadLetters().Shuffle())
 		b.Bolt("b", bolt.Each(fussy(odd)), in.Shuffle()).EmitsTo(topology.DeadLetterStream, "x")
 		b.Bolt("c", bolt.Each(fussy(odd)), in.DeadLetters().By("nothing"))
+		q := b.Queue("q", func() spout.Queue { return nil }).Emits("n")
+		b.Bolt("d", bolt.Each(fussy(odd)), q.DeadLetters().Shuffle())
 	}).Build(topology.Options{})
 	require.ErrorContains(t, err, "component sink emits nothing, so it has no dead letters")
 	require.ErrorContains(t, err, `the stream name "dead-letters" is that of the component's dead letters`)
 	require.ErrorContains(t, err, `has no field "nothing"`)
+	require.ErrorContains(t, err, "queue q has no dead letters: what is given up is handed back to it")
 
 	bubble(t, func(t *testing.T) { // nobody but the engine emits on that stream
 		top := topology.New("t", func(b *topology.Builder) {

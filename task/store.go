@@ -359,6 +359,9 @@ func Replayable(p *topology.Plan, l *DeadLetter) error {
 		if n.Name != l.Component {
 			continue
 		}
+		if n.Queue != nil {
+			return fmt.Errorf("component %s is a queue now, whose messages are its own", l.Component)
+		}
 		if streamOf(n, l) < 0 {
 			return fmt.Errorf("component %s has no stream %s with the fields %q any more", l.Component, l.Stream, l.Fields)
 		}

@@ -151,6 +151,10 @@ func (k *checker) input(c *Component, i int) {
 	if slices.ContainsFunc(c.inputs[:i], s.same) {
 		k.at(c, ErrSubscription, full, "", "it subscribes to stream %s twice with the same grouping (%s)", full, s.how())
 	}
+	if s.stream == DeadLetterStream && s.from.kind == queueKind {
+		k.at(c, ErrStream, full, "", "queue %s has no dead letters: what is given up is handed back to it", s.from.name)
+		return
+	}
 	schema := s.from.schema(s.stream)
 	if schema == nil && s.stream == DeadLetterStream {
 		k.at(c, ErrStream, full, "", "component %s emits nothing, so it has no dead letters: a message that dies belongs to the spout that emitted it, whichever bolt has refused it", s.from.name)

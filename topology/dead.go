@@ -22,7 +22,7 @@ const DeadLetterStream = "dead-letters"
 //
 // A letter is tracked and replayed like a message, and until it is done its
 // message counts as open. A letter that dies itself is stored and logged, and makes
-// no other one. A topology that is not tracked has no dead letters.
+// no other one. A topology that is not tracked has no dead letters, nor has a queue.
 func (c *Component) DeadLetters() *Stream { return c.Stream(DeadLetterStream) }
 
 // deadLetters is the schema that DeadLetters documents; package task fills it.
