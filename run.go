@@ -177,11 +177,10 @@ func (r *Running) event(e task.Event) {
 		}
 	case *task.DeadLetter:
 		if log := r.about(e.Task, "message is dead"); log != nil {
-			id := slog.Attr{} // an empty one is left out
 			if e.ID != "" {
-				id = slog.String("id", e.ID)
+				log = log.With("id", e.ID)
 			}
-			log.Warn("message is dead: "+e.Err, id, "stream", e.Stream,
+			log.Warn("message is dead: "+e.Err, "stream", e.Stream,
 				"values", deadValues(e), "failures", e.Failures, "losses", e.Losses)
 		}
 	case *task.SourceError:

@@ -3,6 +3,7 @@ package task
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -304,14 +305,14 @@ func (k *keeper) give(letters []*DeadLetter) {
 	if k.s.stopping > 0 || k.s.draining {
 		return // they stay where they are, for the next run
 	}
-	refused := map[string]int{}
+	refused := map[[2]string]int{} // by component and why
 	for _, l := range letters {
 		if _, is := k.given[l.ID]; is {
 			continue
 		}
 		task, err := k.home(l)
 		if err != nil {
-			refused[err.Error()]++
+			refused[[2]string{l.Component, err.Error()}]++
 			continue
 		}
 		if k.s.children[task].ended || k.s.children[task].gone {
@@ -322,13 +323,8 @@ func (k *keeper) give(letters []*DeadLetter) {
 			k.s.ctx.Send(ref, &Letters{[]*DeadLetter{l}})
 		}
 	}
-	whys := make([]string, 0, len(refused))
-	for why := range refused {
-		whys = append(whys, why)
-	}
-	slices.Sort(whys)
-	for _, why := range whys {
-		k.s.set.Event(&Notice{Text: fmt.Sprintf("%d dead letters cannot be replayed and stay: %s", refused[why], why)})
+	for _, r := range slices.SortedFunc(maps.Keys(refused), func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) }) {
+		k.s.set.Event(&Notice{Task: r[0], Text: fmt.Sprintf("%d dead letters cannot be replayed and stay: %s", refused[r], r[1])})
 	}
 }
 
