@@ -369,12 +369,14 @@ func TestMistakesAboutDeadLetters(t *testing.T) {
 		b.Bolt("a", bolt.Each(fussy(odd)), b.Component("sink").DeadLetters().Shuffle())
 		b.Bolt("b", bolt.Each(fussy(odd)), in.Shuffle()).EmitsTo(topology.DeadLetterStream, "x")
 		b.Bolt("c", bolt.Each(fussy(odd)), in.DeadLetters().By("nothing"))
+		b.Bolt("e", bolt.Each(fussy(odd)), in.DeadLetters().Direct())
 		q := b.Queue("q", func() spout.Queue { return nil }).Emits("n")
 		b.Bolt("d", bolt.Each(fussy(odd)), q.DeadLetters().Shuffle())
 	}).Build(topology.Options{})
 	require.ErrorContains(t, err, "component sink emits nothing, so it has no dead letters")
 	require.ErrorContains(t, err, `the stream name "dead-letters" is that of the component's dead letters`)
 	require.ErrorContains(t, err, `has no field "nothing"`)
+	require.ErrorContains(t, err, "it subscribes to dead letters direct, but nobody chooses a task for them")
 	require.ErrorContains(t, err, "queue q has no dead letters: what is given up is handed back to it")
 
 	bubble(t, func(t *testing.T) { // nobody but the engine emits on that stream
@@ -489,6 +491,46 @@ func TestReplayOutlivesATask(t *testing.T) {
 		require.EqualValues(t, 1, s.Restarts)
 		require.Len(t, got.get(), 12)
 		require.Empty(t, letters(t, dir, "straight"))
+	})
+}
+
+// A message that its emitter has sent to one task goes there again.
+func TestReplayOfADirectMessage(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		bad := true
+		got := newTally()
+		define := func(tasks int) *topology.Topology {
+			return topology.New("direct", func(b *topology.Builder) {
+				in := b.Spout("in", spout.Generate(3, func(i int64, out *spout.Out) { out.EmitDirect(int(i), i) })).Emits("n")
+				b.Bolt("out", factory(func() *made {
+					index := 0
+					return &made{
+						prepare: func(_ context.Context, task *bolt.Task) error { index = task.Index; return nil },
+						execute: func(in tuple.Tuple, _ *bolt.Collector) error {
+							if bad {
+								return bolt.Reject(errors.New("not now"))
+							}
+							got.add(fmt.Sprint(in.Int64("n"), " by ", index))
+							return nil
+						},
+					}
+				}), in.Direct()).Parallel(tasks)
+			})
+		}
+		_, err := run(t, define(3), egret.Config{StateDir: dir})
+		require.ErrorIs(t, err, egret.ErrDead)
+		require.Equal(t, 3, replay(t, dir, "direct"))
+		bad = false
+		var log logbook
+		_, err = run(t, define(2), egret.Config{StateDir: dir, Logger: log.logger()})
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"0 by 0": 1, "1 by 1": 1}, got.get())
+		require.Len(t, log.with("1 dead letters cannot be replayed and stay: it is for task 2, and stream in.default has tasks 0 to 1"), 1)
+		_, err = run(t, define(3), egret.Config{StateDir: dir})
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"0 by 0": 1, "1 by 1": 1, "2 by 2": 1}, got.get())
+		require.Empty(t, letters(t, dir, "direct"))
 	})
 }
 

@@ -22,6 +22,7 @@ type DeadLetter struct {
 	Stream    string
 	Fields    []string
 	Values    []tuple.Value
+	Direct    int // 1 + the task that its emitter chose, on a direct stream; else 0
 	Err       string
 	Failures  int
 	Losses    int
@@ -96,7 +97,7 @@ func (o *origin) letter(a *attempt) *DeadLetter {
 	schema := o.c.node.Streams[s.Stream]
 	l := &DeadLetter{
 		Time: o.c.set.Began.Add(o.c.now), Component: o.c.node.Name, Task: o.c.m.Name,
-		Stream: schema.Stream, Fields: schema.Fields, Values: tuple.CloneRow(cells, s.Kinds),
+		Stream: schema.Stream, Fields: schema.Fields, Values: tuple.CloneRow(cells, s.Kinds), Direct: s.Direct,
 		Err: a.err, Failures: a.failures, Losses: a.losses, History: a.history, Deaths: 1,
 	}
 	if before := o.replaying[a.batch]; before != nil {
@@ -173,13 +174,13 @@ func (o *origin) emitLetters() bool {
 	for ; len(o.outgoing) > 0 && o.c.out.kept == 0; emitted++ {
 		g := o.outgoing[0]
 		o.outgoing = o.outgoing[1:]
-		o.heard[o.emitOne(o.stream, g.letter.row())] = g
+		o.heard[o.emitOne(o.stream, g.letter.row(), 0)] = g
 	}
 	for ; len(o.again) > 0 && o.c.out.kept == 0 && !o.full(); emitted++ {
 		l := o.again[0]
 		o.again = o.again[1:]
 		stream := streamOf(o.c.node, l) // the supervisor has seen to it that it is there
-		o.replaying[o.emitOne(stream, l.Values)] = l
+		o.replaying[o.emitOne(stream, l.Values, l.Direct)] = l
 	}
 	if emitted > 0 {
 		o.settle() // one that nobody receives is done already
@@ -188,9 +189,10 @@ func (o *origin) emitLetters() bool {
 }
 
 // emitOne emits a message in a batch of its own.
-func (o *origin) emitOne(stream int, values []tuple.Value) *spout.Batch {
+func (o *origin) emitOne(stream int, values []tuple.Value, direct int) *spout.Batch {
 	var r tuple.Row
 	r.SetValues(o.c.node.Streams[stream], values)
+	r.Direct = direct
 	b := o.c.batches.get()
 	b.Split = letterSplit
 	b.Append(stream, &r)

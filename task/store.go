@@ -335,6 +335,13 @@ func (k *keeper) home(l *DeadLetter) (task tuple.TaskID, err error) {
 	}
 	i := slices.IndexFunc(k.s.plan.Components, func(n topology.Node) bool { return n.Name == l.Component })
 	n := &k.s.plan.Components[i]
+	// How many tasks there are is the run's affair, so Replayable does not look at it.
+	switch tasks := n.Streams[streamOf(n, l)].Direct; {
+	case l.Direct > tasks && tasks > 0:
+		return 0, fmt.Errorf("it is for task %d, and stream %s.%s has tasks 0 to %d", l.Direct-1, l.Component, l.Stream, tasks-1)
+	case (l.Direct > 0) != (tasks > 0):
+		return 0, fmt.Errorf("stream %s.%s was direct and is not, or is and was not", l.Component, l.Stream)
+	}
 	for range n.Parallel {
 		k.turn++
 		task = n.First + tuple.TaskID(k.turn%n.Parallel)

@@ -173,6 +173,9 @@ func (k *checker) input(c *Component, i int) {
 	case PartialKey:
 		by = "PartialBy"
 	case Direct:
+		if s.stream == DeadLetterStream {
+			k.at(c, ErrSubscription, full, "", "it subscribes to dead letters direct, but nobody chooses a task for them: use another grouping")
+		}
 		k.direct(c, i, full)
 	case Custom:
 		k.custom(c, s, full)

@@ -394,7 +394,7 @@ func TestLetterRoundTrip(t *testing.T) {
 			ID: id{rapid.Uint64Max(1<<32-1).Draw(t, "run"), rapid.Uint64().Draw(t, "n")}.String(), Time: time.Unix(0, rapid.Int64().Draw(t, "time")).UTC(),
 			Component: text.Draw(t, "component"), Task: text.Draw(t, "task"), Stream: text.Draw(t, "stream"), Err: string(rapid.SliceOf(rapid.Byte()).Draw(t, "error")),
 			Fields: fields, Failures: rapid.IntRange(0, 1<<30).Draw(t, "failures"), Losses: rapid.IntRange(0, 1<<30).Draw(t, "losses"),
-			Deaths: rapid.IntRange(1, 9).Draw(t, "deaths"), History: rapid.SliceOf(text).Draw(t, "history"),
+			Deaths: rapid.IntRange(1, 9).Draw(t, "deaths"), Direct: rapid.IntRange(0, 9).Draw(t, "direct"), History: rapid.SliceOf(text).Draw(t, "history"),
 		}
 		for range fields {
 			v, err := tuple.ValueOf(rapid.OneOf(

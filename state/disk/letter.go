@@ -16,7 +16,7 @@ import (
 //
 //	id, component, task, stream, error   length and bytes each
 //	time                                 nanoseconds since 1970, signed
-//	failures, losses, deaths
+//	failures, losses, deaths, direct
 //	fields                               count, then length and bytes each
 //	history                              the same
 //	values                               the wire form of a parcel with one tuple
@@ -50,7 +50,7 @@ func encodeLetter(l *task.DeadLetter) []byte {
 		b = appendText(b, s)
 	}
 	b = binary.AppendVarint(b, l.Time.UnixNano())
-	for _, n := range []int{l.Failures, l.Losses, l.Deaths} {
+	for _, n := range []int{l.Failures, l.Losses, l.Deaths, l.Direct} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	b = appendTexts(b, l.Fields)
@@ -137,7 +137,7 @@ func decodeLetter(b []byte) (record, error) {
 	l := &task.DeadLetter{ID: c.text(), Component: c.text(), Task: c.text(), Stream: c.text(), Err: c.text()}
 	n := c.number()
 	l.Time = time.Unix(0, int64(n>>1)^-int64(n&1)).UTC()
-	l.Failures, l.Losses, l.Deaths = c.count(), c.count(), c.count()
+	l.Failures, l.Losses, l.Deaths, l.Direct = c.count(), c.count(), c.count(), c.count()
 	l.Fields = c.texts()
 	l.History = c.texts()
 	if _, ok := parseID(l.ID); !ok || c.bad {
