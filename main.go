@@ -10,6 +10,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/egretstream/egret/bench"
@@ -152,9 +153,10 @@ func list(topologies []*topology.Topology, and string) string {
 	return s
 }
 
-// benchRunner runs topologies for package bench.
+// benchRunner runs topologies for package bench, with metrics as a program in
+// service has them.
 func benchRunner(ctx context.Context, t *topology.Topology, g topology.Guarantee) bench.Running {
-	r, err := Start(ctx, t, Config{Guarantee: &g})
+	r, err := Start(ctx, t, Config{Guarantee: &g, Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		return bench.Running{
 			Stats: func() bench.Counts { return bench.Counts{} },

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -440,19 +441,18 @@ func TestCommitsPastFailures(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				const n = 700
 				tries, reads := newTally(), newTally()
-				committed := 0
+				var committed atomic.Int64
 				source := committing{&numbers{n: n, chunk: 4, prompt: tt.prompt}}
 				source.commit = func(_ context.Context, _ string, at int) error {
-					require.GreaterOrEqual(t, at, committed)
-					committed = at
+					require.GreaterOrEqual(t, int64(at), committed.Swap(int64(at)))
 					return nil
 				}
 				source.open = func(_ context.Context, _ string, at int) error {
-					require.GreaterOrEqual(t, at, committed)
+					require.GreaterOrEqual(t, int64(at), committed.Load())
 					return nil
 				}
 				source.next = func(_ context.Context, _ string, at int) error {
-					require.GreaterOrEqual(t, at, committed, "read again")
+					require.GreaterOrEqual(t, int64(at), committed.Load(), "read again")
 					if reads.add(strconv.Itoa(at)) == 1 && at == 355 {
 						panic("the reader dies in the middle")
 					}
@@ -473,7 +473,7 @@ func TestCommitsPastFailures(t *testing.T) {
 					require.ErrorIs(t, err, egret.ErrDead)
 					require.GreaterOrEqual(t, s.Dead, int64(n/7), "those that a life has not committed die again in the next")
 				}
-				require.Equal(t, n, committed)
+				require.EqualValues(t, n, committed.Load())
 				require.Len(t, reads.get(), n)
 			})
 		})
