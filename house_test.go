@@ -75,10 +75,11 @@ var house = map[string]room{
 	"egrettest":     {roof, true, ". tuple spout bolt topology acker task"},
 	"bolt/bolttest": {roof, true, ". spout bolt topology egrettest"},
 
-	"cmd/egret":          {guests, false, ". bench topology examples/wordcount"},
-	"examples/flights":   {guests, true, ". tuple spout spout/from bolt bolt/to topology"},
-	"examples/speeches":  {guests, true, ". tuple spout/from bolt bolt/to topology"},
-	"examples/wordcount": {guests, true, ". tuple spout spout/from bolt bolt/to topology"},
+	"cmd/egret":            {guests, false, ". bench topology examples/wordcount"},
+	"examples/earthquakes": {guests, true, ". tuple spout spout/from bolt bolt/to topology"},
+	"examples/flights":     {guests, true, ". tuple spout spout/from bolt bolt/to topology"},
+	"examples/speeches":    {guests, true, ". tuple spout/from bolt bolt/to topology"},
+	"examples/wordcount":   {guests, true, ". tuple spout spout/from bolt bolt/to topology"},
 }
 
 // badNames are names of rooms that everything ends up in.
