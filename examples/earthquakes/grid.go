@@ -40,7 +40,7 @@ func (g *grid) Execute(in tuple.Tuple, out *bolt.Collector) error {
 		return nil // has not been measured
 	}
 	mag, lat, lon := in.Float64("mag"), in.Float64("lat"), in.Float64("lon")
-	if !(math.Abs(lat) <= 90 && math.Abs(lon) <= 180 && math.Abs(mag) <= 20) {
+	if !(math.Abs(lat) <= 90 && math.Abs(lon) <= 180 && math.Abs(mag) <= greatest) {
 		return bolt.Reject(fmt.Errorf("quake %s of magnitude %v at latitude %v, longitude %v cannot be", in.String("id"), mag, lat, lon))
 	}
 	tell := func(cell int64, out *bolt.Collector) {

@@ -27,6 +27,10 @@ type join struct {
 	swept  time.Time // latest as it was when the cells were last swept
 }
 
+// sweeping is how far the latest moves between two looks at all cells: to look at
+// them for each quake would take too long.
+const sweeping = time.Hour
+
 // A cell is what is held of one.
 type cell struct{ strong, quakes []*waiting }
 
@@ -70,7 +74,7 @@ func (j *join) Execute(in tuple.Tuple, out *bolt.Collector) error {
 			j.meet(strong, w, out)
 		}
 	}
-	if j.latest.Sub(j.swept) > time.Hour { // now and then: to look at all cells takes a while
+	if j.latest.Sub(j.swept) > sweeping {
 		j.sweep(false, out)
 	}
 	return nil

@@ -5,6 +5,7 @@ package main
 import (
 	"embed"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/egretstream/egret"
@@ -28,7 +29,7 @@ func earthquakes(b *topology.Builder) {
 	grid := b.Bolt("grid", r.newGrid, quakes.Shuffle()).Emits(inCell...).EmitsTo("strong", inCell...)
 	pairs := b.Bolt("join", r.newJoin, grid.By("cell"), grid.Stream("strong").By("cell")).
 		Emits("id", "time", "mag", "place", "aftershock", "size").EmitsTo("late", "id").
-		Parallel(b.Int("joins", 2, "tasks that join")).Holds(r.window + r.lateness)
+		Parallel(b.Int("joins", 2, "tasks that join")).Holds(r.window + r.lateness + sweeping)
 	table := b.Bolt("table", r.newTable, pairs.Global(), pairs.Stream("late").Global()).Emits("line")
 	b.Bolt("print", to.Stdout(), table.Global())
 }
@@ -39,7 +40,10 @@ type rule struct {
 	window, lateness time.Duration
 }
 
-const longest = 100 * 365 * 24 * time.Hour // so that sums of such times fit
+const (
+	greatest = 20                         // magnitude there could be; far beyond any that was
+	longest  = 100 * 365 * 24 * time.Hour // so that sums of such times fit
+)
 
 func flags(b *topology.Builder) rule {
 	r := rule{
@@ -47,6 +51,9 @@ func flags(b *topology.Builder) rule {
 		within:   b.Float("within", 100, "km between a strong quake and an aftershock, at most"),
 		window:   b.Duration("window", 24*time.Hour, "time between a strong quake and an aftershock, at most"),
 		lateness: b.Duration("lateness", 7*24*time.Hour, "how far a quake may be behind the latest that has come before it; until then what may belong to it is held"),
+	}
+	if !(math.Abs(r.strong) <= greatest) {
+		b.Check(fmt.Errorf("--strong is %v: it must be a magnitude, from %d to %d", r.strong, -greatest, greatest))
 	}
 	if !(r.within > 0 && r.within <= halfway) {
 		b.Check(fmt.Errorf("--within is %v: it must be more than 0 and at most %d km, which is halfway around the earth", r.within, halfway))
