@@ -74,12 +74,10 @@ func (g *grid) cell(row, column int) int64 { return int64(row*g.columns() + colu
 // those of the rectangle around the circle.
 func (g *grid) around(lat, lon float64) (cells []int64) {
 	reach := g.within/degree + 1e-9 // degrees; a hair more, so that rounding loses nobody
-	wide := 180.0
-	if math.Abs(lat)+reach < 90 { // the circle has no pole in it
-		wide = math.Asin(math.Sin(reach*math.Pi/180)/math.Cos(lat*math.Pi/180))*180/math.Pi + 1e-9
-	}
-	first, n := g.column(lon-wide), g.columns()
-	if 2*wide < 360-g.size { // else it may reach its first column again, from the other side
+	first, n := 0, g.columns()
+	if math.Abs(lat)+reach < 90 { // no pole is in the circle, so it is no wider than half of the way around
+		wide := math.Asin(min(1, math.Sin(reach*math.Pi/180)/math.Cos(lat*math.Pi/180)))*180/math.Pi + 1e-9
+		first = g.column(lon - wide)
 		n = (g.column(lon+wide)-first+n)%n + 1
 	}
 	for row := g.row(max(lat-reach, -90)); row <= g.row(min(lat+reach, 90)); row++ {
