@@ -19,6 +19,10 @@ import (
 // behind the latest that has come by the lateness, but not by more. So a tuple is
 // let go of when the latest has moved on by the lateness since it came, and by the
 // window for a strong one. And when nothing more comes the engine calls Flush.
+//
+// The lateness has to cover more than the order of the source: what is replayed comes
+// late, and so does what a slow task before this one has in hand; and the two streams
+// of one task can overtake each other by a parcel.
 type join struct {
 	rule
 	late   bolt.Output
