@@ -507,6 +507,27 @@ func TestFlush(t *testing.T) {
 	}
 }
 
+// Without tracking nothing waits for what is held: it is flushed before Finish.
+func TestFlushUntracked(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		got, d := newTally(), newDiary()
+		_, err := run(t, topology.New("flush", func(b *topology.Builder) {
+			in := b.Spout("in", &numbers{n: 47}).Emits("n")
+			one := b.Bolt("one", func() bolt.Bolt { return &flushing{name: "one", d: d} }, in.Shuffle()).Emits("all")
+			b.Bolt("out", bolt.Each(func(in tuple.Tuple, _ *bolt.Collector) error {
+				for n := range strings.FieldsSeq(in.String("all")) {
+					got.add(n)
+				}
+				return nil
+			}), one.Shuffle())
+		}), egret.Config{Guarantee: new(topology.AtMostOnce)})
+		require.NoError(t, err)
+		require.Equal(t, []string{"one 7"}, d.entries())
+		require.Len(t, got.get(), 47)
+		require.Equal(t, 47, got.sum())
+	})
+}
+
 // flushing is tens without a tick.
 type flushing struct {
 	tens

@@ -56,10 +56,12 @@ type Ticker interface {
 // A Flusher is a Bolt that retains tuples for others to come. Flush is called when
 // it holds some and, for now, no others will come: all sources before it have ended,
 // are being drained, or have failed and will be opened again when what is open is
-// done. So they wait for what is held. What it emits is tracked like
-// what Tick emits, but for what it anchors to tuples that it holds, which it should
-// let go of. If messages are replayed then, it is called again; and it may be called
-// when the last tuple was let go of just before.
+// done, so they wait for what is held. It should let go of that. What it does not
+// anchor to tuples that it holds is tracked like what Tick emits.
+//
+// It is called again when messages were replayed since, and may be called when the
+// last tuple was let go of just before. In a topology that is not tracked it is
+// called once, before Finish.
 type Flusher interface {
 	Flush(out *Collector) error
 }

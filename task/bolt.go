@@ -378,6 +378,15 @@ func (t *boltTask) rest() {
 		return
 	}
 	if t.phase == working {
+		if f, is := t.bolt.(bolt.Flusher); is && !t.tracked() && t.m.Held.Load() > 0 && t.flushCall != t.calls {
+			if !t.callOwn("Flush", func() error { return f.Flush(t.collector) }) {
+				return
+			}
+			t.flushCall = t.calls
+			if t.out.flush(0); t.out.kept > 0 {
+				return
+			}
+		}
 		t.phase = finished
 		if f, is := t.bolt.(bolt.Finisher); is {
 			if !t.callOwn("Finish", func() error { return f.Finish(t.collector) }) {
