@@ -133,10 +133,10 @@ func (b *book) report(now time.Duration, r *Report, drafts []draft) {
 	}
 	for _, f := range r.Fails {
 		if p := b.tree(f.Seq); p == nil {
-			if f.Class == Panicked {
+			if f.Class == Panicked || f.Class == Hung {
 				b.late = append(b.late, f)
 			}
-		} else if old, ok := p.fails[f.Index]; !ok || f.Class > old.Class {
+		} else if old, ok := p.fails[f.Index]; !ok || f.Class > old.Class || f.Class == Hung && old.Class == Hung && f.Suspects == 1 {
 			p.fails[f.Index] = f
 		}
 	}
@@ -257,7 +257,7 @@ func (t *tape) report(next uint64) (*Report, []draft) {
 		}
 	}
 	if what&8 != 0 {
-		r.Fails = append(r.Fails, Fail{Seq: seq(), Index: uint16(t.pick(3)), Class: FailClass(t.pick(3)), Err: string(rune('a' + t.pick(26)))})
+		r.Fails = append(r.Fails, Fail{Seq: seq(), Index: uint16(t.pick(3)), Class: FailClass(t.pick(4)), Suspects: t.pick(3), Err: string(rune('a' + t.pick(26)))})
 	}
 	switch what & 48 {
 	case 16:

@@ -321,7 +321,7 @@ func (l *Ledger[M]) Learned(dst []Death) []Death {
 func (l *Ledger[M]) fail(f *Fail) {
 	n := l.find(f.Seq)
 	if n == nil {
-		if f.Class == Panicked {
+		if f.Class == Panicked || f.Class == Hung {
 			l.late = append(l.late, *f)
 		}
 		return
@@ -333,7 +333,7 @@ func (l *Ledger[M]) fail(f *Fail) {
 	switch {
 	case !known:
 		t.fails = slices.Insert(t.fails, i, *f)
-	case f.Class > t.fails[i].Class:
+	case f.Class > t.fails[i].Class, f.Class == Hung && t.fails[i].Class == Hung && f.Suspects == 1:
 		t.fails[i] = *f
 	}
 }
@@ -411,9 +411,8 @@ func (l *Ledger[M]) Drain(dst []Verdict[M]) []Verdict[M] {
 	return dst
 }
 
-// Late appends the fails of panics, since the last call, whose trees were not
-// open any more: the death of the panicked task, heard from somebody else, was
-// quicker. They count against their messages all the same, or a message that
+// Late appends the fails of panics and hangs, since the last call, whose trees were
+// not open any more: the death of the task, heard from somebody else, was quicker. They count against their messages all the same, or a message that
 // kills would be an innocent victim for ever.
 func (l *Ledger[M]) Late(dst []Fail) []Fail {
 	dst = append(dst, l.late...)

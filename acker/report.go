@@ -55,6 +55,8 @@ type Fail struct {
 	Index uint16 // of the message in its tree
 	Class FailClass
 	Err   string // for people
+	// Suspects is, of a hang, how many messages were in hand: 1 if it was this one.
+	Suspects int
 }
 
 // A FailClass says what a failure means for the message. When a message fails
@@ -64,10 +66,11 @@ type FailClass uint8
 const (
 	Failed   FailClass = iota // Execute returned an error
 	Panicked                  // Execute panicked: honoured even if the tree is not open any more
+	Hung                      // Execute did not come back with it, or with one of its Suspects: honoured likewise
 	Rejected                  // it will never get better
 )
 
-var classNames = [...]string{"failed", "panicked", "rejected"}
+var classNames = [...]string{"failed", "panicked", "hung", "rejected"}
 
 func (c FailClass) String() string {
 	if int(c) < len(classNames) {

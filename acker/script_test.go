@@ -105,6 +105,9 @@ func (s *script) report(t *testing.T, a args, parts []string) *Report {
 			for int(f.Class) < len(classNames) && f.Class.String() != p.values["class"] {
 				f.Class++
 			}
+			if p.values["suspects"] != "" {
+				f.Suspects = p.number("suspects")
+			}
 			r.Fails = append(r.Fails, f)
 		case "lost":
 			r.Lost = append(r.Lost, p.seq())

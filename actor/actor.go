@@ -62,9 +62,15 @@ type Context interface {
 	// Poster returns a function that sends the actor a message from any goroutine, at
 	// any time; when the actor has ended, it does nothing.
 	Poster() func(msg any)
+	// Abandon stops a child without children that may never come back from the call
+	// that it is in: neither this actor nor the host waits for its end. If it does
+	// come back, it is stopped as by Stop, and its watchers hear of it.
+	Abandon(ref Ref)
+	// Inspect asks for a Stack message: where an actor is in its code.
+	Inspect(ref Ref)
 	// Block runs fn, which may wait, where it does not hold up this actor, and
-	// sends the actor what fn returns, or a Panicked. The host waits for fn before
-	// it ends.
+	// sends the actor what fn returns, or a Panicked. When all actors have ended, the
+	// host waits for fn for another second.
 	Block(fn func() any)
 }
 
@@ -81,4 +87,12 @@ type Terminated struct {
 type Panicked struct {
 	Value any
 	Stack []byte
+}
+
+// A Stack says where an actor was in its code a moment ago: the call that it is in,
+// or one of its functions under Block. Text is for people, and empty if the actor
+// was in none.
+type Stack struct {
+	Ref  Ref
+	Text string
 }

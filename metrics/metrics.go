@@ -88,7 +88,11 @@ type Task struct {
 	Room      Counter // gauge: tuples that may be sent before a receiver must give more room
 	Throttled Counter // nanoseconds in which a receiver without room held this task up
 	Restarts  Counter // incarnations after the first
-	Refused   Counter // parcels, reports and limits of or for dead incarnations
+	Refused   Shared  // parcels, reports and limits of or for dead incarnations
+	Stuck     Counter // calls of user code that lasted longer than Config.StuckAfter
+	// AbandonedCalls are calls of the source that did not return soon after their
+	// context had ended, and were left behind.
+	AbandonedCalls Counter
 	Stale     Counter // positions of dead incarnations that were refused; the supervisor's
 
 	Execute  Histogram // a parcel's time divided by its tuples; of a tuple above 100 us its own time

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -19,17 +20,23 @@ type address struct {
 	// process is protoactor's way to the mailbox. It is kept here, and not looked
 	// up by PID, because the look-up of an actor that has ended makes dead letters.
 	process *protoactor.ActorProcess
+	pid     *protoactor.PID // its name in protoactor; the parent's
 	box     mailbox
 	killed  atomic.Bool
+	label   string // of its goroutines; see stack.go
+	labels  context.Context
 
 	mu       sync.Mutex
 	ended    bool
-	err      error // why, if by a panic; does not change once ended
+	stray    *stray              // nil: not abandoned
+	timers   map[*timer]struct{} // those whose message was not received yet
+	err      error               // why, if by a panic; does not change once ended
 	watchers []*address
 }
 
 func newAddress(h *Host, parent *address, name string) *address {
-	a := &address{host: h, parent: parent, name: name}
+	a := &address{host: h, parent: parent, name: name, timers: map[*timer]struct{}{}}
+	a.setLabels()
 	a.box.host = h
 	a.process = protoactor.NewActorProcess(&a.box)
 	return a

@@ -44,8 +44,7 @@ type Host struct {
 	start  time.Time
 
 	// running counts what Close waits for: an actor from Spawn until its mailbox
-	// has ended, a timer until it has fired or was stopped, a function of Block
-	// until its result is posted.
+	// has ended or it was abandoned, a timer until it has fired or was stopped.
 	//
 	// Invariant: it is raised from zero only under mu and while open; every other
 	// raise is made by an actor, which is counted itself.
@@ -56,6 +55,10 @@ type Host struct {
 	open  bool
 	roots map[*address]struct{} // living actors without a parent
 	rand  *mathrand.Rand
+	// strays are what Close waits for, but not for ever; noStrays, if somebody waits,
+	// is closed when there is none.
+	strays   map[*stray]struct{}
+	noStrays chan struct{}
 }
 
 // New returns a host without actors.
@@ -80,6 +83,7 @@ func New(c Config) *Host {
 		start:  time.Now(),
 		open:   true,
 		roots:  map[*address]struct{}{},
+		strays: map[*stray]struct{}{},
 		rand:   mathrand.New(mathrand.NewPCG(c.Seed, 0)),
 	}
 }
@@ -126,9 +130,10 @@ func (h *Host) Now() time.Duration { return time.Since(h.start) }
 func (h *Host) Dropped() uint64 { return h.dropped.Load() }
 
 // Close stops all actors and waits until they have ended, and with them their
-// timers and what they gave to Block. An actor that does not return from a call
-// holds it up.
-func (h *Host) Close() {
+// timers; an actor that does not return from a call holds it up, unless its parent
+// has abandoned it. Then it waits for another second for the abandoned and for
+// what was given to Block, and returns what is left.
+func (h *Host) Close() []Left {
 	h.mu.Lock()
 	h.open = false
 	roots := make([]*address, 0, len(h.roots))
@@ -140,6 +145,7 @@ func (h *Host) Close() {
 		a.stop()
 	}
 	h.running.Wait()
+	return h.waitForStrays()
 }
 
 // forget is called when an actor has ended.

@@ -73,6 +73,7 @@ const (
 func (m *mailbox) RegisterHandlers(i protoactor.MessageInvoker, d protoactor.Dispatcher) {
 	m.invoker, m.dispatcher = i, d
 	m.process = func() {
+		m.runner.wear()
 		for !m.work() {
 		}
 	}
@@ -139,7 +140,7 @@ func (m *mailbox) work() (rested bool) {
 		case m.urgent.Load():
 			m.invoker.InvokeSystemMessage(m.takeSystem())
 			if m.ended {
-				m.host.running.Done()
+				m.runner.gone()
 				return true
 			}
 		case m.next < len(m.out):

@@ -21,8 +21,7 @@ type runner struct {
 	behavior actor.Behavior
 	context  protoactor.Context // the same for the life of the actor
 	rand     *rand.Rand
-	timers   map[*timer]struct{} // those whose message was not received yet
-	over     bool                // Stopped has begun
+	over     bool // Stopped has begun
 }
 
 // A timer is also the message by which it says that it has fired.
@@ -38,7 +37,6 @@ func newRunner(a *address, b actor.Behavior, from *rand.Rand) *runner {
 		address:  a,
 		behavior: b,
 		rand:     rand.New(rand.NewPCG(from.Uint64(), from.Uint64())),
-		timers:   map[*timer]struct{}{},
 	}
 	a.box.runner = r
 	return r
@@ -62,7 +60,9 @@ func (r *runner) Receive(c protoactor.Context) {
 	case *protoactor.Stopping, *protoactor.Terminated:
 		// of interest to protoactor alone
 	case *timer:
+		r.mu.Lock()
 		delete(r.timers, msg)
+		r.mu.Unlock()
 		r.behavior.Receive(behaviorContext{r}, msg.msg)
 	default:
 		r.behavior.Receive(behaviorContext{r}, msg)
@@ -94,11 +94,14 @@ func (r *runner) stopped() {
 	if r.err == nil && !r.dead() {
 		r.callStopped()
 	}
+	r.mu.Lock()
 	for t := range r.timers {
 		if t.Stop() {
 			r.host.running.Done()
 		}
 	}
+	clear(r.timers)
+	r.mu.Unlock()
 	r.host.forget(r.address)
 	r.end()
 }
@@ -138,6 +141,11 @@ func (c behaviorContext) Poster() func(any) {
 
 func (c behaviorContext) After(d time.Duration, msg any) {
 	r := c.r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stray != nil {
+		return // nobody would wait for it
+	}
 	t := &timer{msg: msg}
 	r.timers[t] = struct{}{}
 	r.host.running.Add(1)
@@ -150,18 +158,38 @@ func (c behaviorContext) After(d time.Duration, msg any) {
 func (c behaviorContext) Spawn(name string, b actor.Behavior) actor.Ref {
 	r := c.r
 	a := newAddress(r.host, r.address, name)
-	if r.over {
+	r.mu.Lock()
+	if r.over || r.stray != nil {
+		r.mu.Unlock()
 		a.end() // nobody would stop it
 		return a
 	}
 	r.host.running.Add(1)
-	r.context.SpawnPrefix(newRunner(a, b, r.rand).props(), name)
+	r.mu.Unlock()
+	a.pid = r.context.SpawnPrefix(newRunner(a, b, r.rand).props(), name)
 	return a
+}
+
+func (c behaviorContext) Abandon(ref actor.Ref) {
+	if a := addressOf(ref); a.parent == c.r.address {
+		a.abandon()
+		return
+	}
+	panic(fmt.Sprintf("host: %v abandons %v, which is no child of it", c.r.address, ref))
+}
+
+func (c behaviorContext) Inspect(ref actor.Ref) {
+	a := addressOf(ref)
+	c.Block(func() any { return actor.Stack{Ref: a, Text: readStacks()[a.label]} })
 }
 
 func (c behaviorContext) Block(fn func() any) {
 	r := c.r
-	r.host.running.Go(func() {
+	s := &stray{of: r.address, call: true}
+	r.host.addStray(s)
+	go func() { // Close waits for it for a while
+		r.wear()
+		defer r.host.removeStray(s)
 		result := any(actor.Panicked{Value: "runtime.Goexit was called"})
 		defer func() {
 			if v := recover(); v != nil {
@@ -170,5 +198,5 @@ func (c behaviorContext) Block(fn func() any) {
 			r.send(result)
 		}()
 		result = fn()
-	})
+	}()
 }
