@@ -91,6 +91,7 @@ type runOptions struct {
 	guarantee string
 	parallel  map[string]int
 	replays   int
+	onStuck   string
 	config    Config
 	json      bool
 	metrics   string // address
@@ -102,6 +103,8 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.config.MaxPending, "max-pending", 65536, "open messages a spout task")
 	f.IntVar(&o.replays, "max-replays", 8, "replays of a message that fails; 0: none, -1: for ever")
 	f.DurationVar(&o.config.MessageTimeout, "message-timeout", 30*time.Second, "without a word of a message, then it is replayed")
+	f.DurationVar(&o.config.StuckAfter, "stuck-after", 10*time.Second, "in one call of a task's code, then it is stuck; negative: never")
+	f.StringVar(&o.onStuck, "on-stuck", "report", "what is done about it: report or replace")
 	f.DurationVar(&o.config.StopTimeout, "stop-timeout", 30*time.Second, "for what is open when the run is interrupted")
 	f.StringVar(&o.config.StateDir, "state", os.Getenv(stateVariable), "directory in which positions and dead letters survive (default: $"+stateVariable+", else none)")
 	f.BoolVar(&o.config.Reset, "reset", false, "forget the positions in the state directory and read everything again")
@@ -152,6 +155,16 @@ func (o *runOptions) build() (Config, error) {
 	}
 	if c.MaxPending == 0 {
 		return c, fmt.Errorf("--max-pending is %d: use at least 1", c.MaxPending)
+	}
+	switch o.onStuck {
+	case Report.String():
+	case Replace.String():
+		c.OnStuck = Replace
+	default:
+		return c, fmt.Errorf("--on-stuck is %q: use report or replace", o.onStuck)
+	}
+	if c.StuckAfter == 0 {
+		return c, errors.New("--stuck-after must be above 0, or negative to switch it off")
 	}
 	if c.MessageTimeout == 0 || c.StopTimeout == 0 {
 		return c, errors.New("--message-timeout and --stop-timeout must be above 0")

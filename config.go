@@ -58,6 +58,17 @@ type Config struct {
 	// that has nothing to do holds back nothing. Default 1 ms.
 	Linger time.Duration
 
+	// StuckAfter is how long a task may be in one call of user code (Execute, Prepare,
+	// Tick, Finish, Close, and Next of a prompt reader) before it is said to be stuck,
+	// with its stack, in the log. Tuples that Execute takes together, because they were
+	// quick until now, count as one call: 16 at most. A run that is stopped waits so
+	// long for a call, and one second from when its context has ended; then it ends
+	// with an error and leaves the goroutine behind. Default 10 s; negative: nobody
+	// looks, and such a call holds up a stop for ever.
+	StuckAfter time.Duration
+	// OnStuck says what is done about it, beside saying so. Default Report.
+	OnStuck StuckAction
+
 	// StopTimeout is how long a run that is stopped may take to finish what is
 	// open. Default 30 s.
 	StopTimeout time.Duration
@@ -98,6 +109,31 @@ type Config struct {
 	MetricsPerTask bool
 }
 
+// A StuckAction is what is done about a task that is stuck in user code.
+type StuckAction uint8
+
+const (
+	// Report waits: the task goes on when its code comes back. Its senders wait for
+	// it, as for any slow task, and others do not.
+	Report StuckAction = iota
+	// Replace ends the task's incarnation, as after a panic, and starts a new one. What
+	// the old one had is replayed, and the new one takes one tuple at a time for a
+	// while; a message that is alone in hand when Execute hangs, and was in hand at a
+	// hang before, is dead. When the old code comes back after all, what it says is
+	// refused and its Close is called.
+	Replace
+)
+
+func (a StuckAction) String() string {
+	switch a {
+	case Report:
+		return "report"
+	case Replace:
+		return "replace"
+	}
+	return fmt.Sprintf("StuckAction(%d)", uint8(a))
+}
+
 func (c Config) withDefaults() Config {
 	def(&c.MaxPending, 65_536)
 	def(&c.MaxPendingBytes, 64<<20)
@@ -107,6 +143,7 @@ func (c Config) withDefaults() Config {
 	def(&c.MaxReplays, 8)
 	def(&c.ParcelSize, 256)
 	def(&c.Linger, time.Millisecond)
+	def(&c.StuckAfter, 10*time.Second)
 	def(&c.StopTimeout, 30*time.Second)
 	def(&c.MaxDeadLetterBytes, 1<<30)
 	if c.Logger == nil {
@@ -147,6 +184,12 @@ func (c *Config) check() error {
 	if c.MessageTimeout > 0 && c.MessageTimeout < time.Millisecond {
 		errs = append(errs, fmt.Errorf("config: MessageTimeout is %v, but must be at least 1ms", c.MessageTimeout))
 	}
+	if c.StuckAfter > 0 && c.StuckAfter < time.Millisecond {
+		errs = append(errs, fmt.Errorf("config: StuckAfter is %v, but must be at least 1ms, or negative to switch it off", c.StuckAfter))
+	}
+	if c.OnStuck > Replace {
+		errs = append(errs, fmt.Errorf("config: OnStuck is %v, but must be Report or Replace", c.OnStuck))
+	}
 	for _, d := range []struct {
 		name string
 		d    time.Duration
@@ -168,5 +211,6 @@ func (c *Config) settings() *task.Settings {
 		MaxPending: c.MaxPending, PendingBytes: c.MaxPendingBytes, QueuedBytes: c.MaxQueuedBytes, TreeSize: c.TreeSize,
 		MessageTimeout: c.MessageTimeout, MaxReplays: replays,
 		AlwaysEncode: c.AlwaysEncode, Logger: c.Logger,
+		StuckAfter: max(0, c.StuckAfter), Replace: c.OnStuck == Replace,
 	}
 }

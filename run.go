@@ -103,7 +103,7 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 	go func() { // ends with the run; Wait waits for it
 		err := <-done
 		stop()
-		r.host.Close()
+		r.leftBehind(r.host.Close())
 		err = errors.Join(err, r.closeState())
 		r.elapsed = time.Since(r.began)
 		r.err = r.outcome(err)
@@ -162,6 +162,10 @@ func (r *Running) event(e task.Event) {
 				attrs = append(attrs, "stack", userStack(p.Stack))
 			}
 			log.Error("task died: "+e.Err.Error(), attrs...)
+		}
+	case *task.Stuck:
+		if log := r.about(e.Task, "task stuck "+e.Task); log != nil {
+			stuck(log, e)
 		}
 	case *task.Failure:
 		if log := r.about(e.Task, "execution failed"); log != nil {

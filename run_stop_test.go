@@ -231,7 +231,7 @@ func TestStop(t *testing.T) {
 				source.next = func(c context.Context, split string, at int) error {
 					if at == 10 {
 						<-c.Done()
-						time.Sleep(time.Second)
+						time.Sleep(900 * time.Millisecond)
 						return c.Err()
 					}
 					return nil
@@ -255,7 +255,7 @@ func TestStop(t *testing.T) {
 				require.ErrorIs(t, err, egret.ErrDrain)
 				settled(t, s, err)
 				require.ElementsMatch(t, []string{"reader 0", "reader 1", "bolt"}, d.entries())
-				require.Equal(t, 2*time.Second, s.Elapsed.Truncate(time.Second), "who is inside a call is waited for")
+				require.Equal(t, 1900*time.Millisecond, s.Elapsed.Truncate(100*time.Millisecond), "who is inside a call is waited for")
 				again, err2 := r.Wait()
 				require.Equal(t, s, again)
 				require.Equal(t, err, err2)

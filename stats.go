@@ -69,8 +69,10 @@ type TaskStat struct {
 	Room            int64         `json:"room"`
 	Throttled       time.Duration `json:"throttled_ns"`
 	Restarts        int64         `json:"restarts"`
-	Refused         int64         `json:"refused"` // parcels, reports and limits of or for the dead
-	Stale           int64         `json:"stale"`   // positions of the dead, refused
+	Refused         int64         `json:"refused"`         // parcels, reports and limits of or for the dead
+	Stuck           int64         `json:"stuck"`           // calls of user code that lasted longer than Config.StuckAfter
+	AbandonedCalls  int64         `json:"abandoned_calls"` // of the source, that ignored their context
+	Stale           int64         `json:"stale"`           // positions of the dead, refused
 	Execute         Latency       `json:"execute_latency"`
 }
 
@@ -142,6 +144,7 @@ func readStats(plan *topology.Plan, ms []*metrics.Task, elapsed time.Duration) *
 			ReplayedFailed: m.ReplayedFailed.Load(), ReplayedLost: m.ReplayedLost.Load(), ReplayedTimeout: m.ReplayedTimeout.Load(),
 			Queued: m.Queued.Load(), Held: m.Held.Load(), Room: m.Room.Load(), Throttled: time.Duration(m.Throttled.Load()),
 			Restarts: m.Restarts.Load(), Refused: m.Refused.Load(), Stale: m.Stale.Load(),
+			Stuck: m.Stuck.Load(), AbandonedCalls: m.AbandonedCalls.Load(),
 			Execute: metrics.Read(&m.Execute),
 		}
 		for i := range m.Streams {

@@ -32,6 +32,8 @@ func (l *loop) Stop(actor.Ref)           {}
 func (l *loop) Poster() func(any)        { return func(any) {} }
 
 func (l *loop) Block(func() any)                       {}
+func (l *loop) Abandon(actor.Ref)                      {}
+func (l *loop) Inspect(actor.Ref)                      {}
 func (l *loop) Spawn(string, actor.Behavior) actor.Ref { return nil }
 func (l *loop) Send(_ actor.Ref, msg any) {
 	if p, ok := msg.(*tuple.Parcel); ok && l.b != nil {

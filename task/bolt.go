@@ -70,7 +70,8 @@ type boltTask struct {
 	open      int     // senders that have not
 	empty     [][]*tuple.Parcel
 	window    *broker.Window
-	step      int // tuples until the clock is read
+	step      int           // tuples until the clock is read
+	careful   time.Duration // until then step is 1
 
 	during    string
 	flushed   time.Duration // when reports were last sent
@@ -134,7 +135,7 @@ func (t *boltTask) begin() {
 	t.cancel = cancel
 	task := t.plan.Tasks[t.id]
 	var err error
-	ok := t.guard("Prepare", func() {
+	ok := t.guard(inPrepare, func() {
 		if t.bolt = t.node.Bolt(); t.bolt == nil {
 			err = errors.New("the factory has returned no bolt")
 			return
@@ -149,6 +150,9 @@ func (t *boltTask) begin() {
 		}
 	})
 	if !ok {
+		if err != nil {
+			t.bolt = nil // replaced meanwhile, and there is nothing to close
+		}
 		return
 	}
 	if err != nil {
@@ -169,15 +173,23 @@ func (t *boltTask) begin() {
 	}
 }
 
-// guard calls user code outside Execute. A panic in it ends this life.
-func (t *boltTask) guard(during string, f func()) (ok bool) {
-	t.during = during
+// guard calls user code outside Execute. A panic in it ends this life. It returns
+// false if this life is over.
+func (t *boltTask) guard(during callKind, f func()) (ok bool) {
+	t.during = during.String()
 	t.calls++
+	t.enterCall(during)
 	defer func() {
-		if r := recover(); r != nil {
-			if during == "Prepare" {
-				t.bolt = nil
-			}
+		r := recover()
+		if r != nil && during == inPrepare {
+			t.bolt = nil
+		}
+		if !t.leaveCall() {
+			ok = false
+			return
+		}
+		t.now = t.ctx.Now() // it may have taken long, and what comes next begins now
+		if r != nil {
 			t.died(r, "")
 			ok = false
 		}
@@ -239,6 +251,8 @@ func (t *boltTask) Receive(ctx actor.Context, msg any) {
 		t.idleHeld()
 	case tickNow:
 		t.tickNow(msg)
+	case careful:
+		t.careful, t.step = msg.until, 1
 	case begin:
 		t.begin()
 	case check:
@@ -248,7 +262,9 @@ func (t *boltTask) Receive(ctx actor.Context, msg any) {
 			panic(fmt.Sprintf("bolt task got a %T", msg))
 		}
 	}
-	t.out.publish()
+	if !t.dead {
+		t.out.publish()
+	}
 }
 
 // parcel queues what has come, unless it is of or for a dead life.
@@ -323,12 +339,12 @@ func (t *boltTask) Turn(ctx actor.Context) bool {
 }
 
 // callOwn calls Tick or Finish, whose tuples come of no input.
-func (t *boltTask) callOwn(during string, f func() error) bool {
+func (t *boltTask) callOwn(during callKind, f func() error) bool {
 	t.ensureOrigin()
 	own := newOwnMessages(&t.core)
 	t.out.own = own
 	if tap := t.set.Tap; tap != nil {
-		tap.Own(t.id, during)
+		tap.Own(t.id, during.String())
 		defer tap.Own(t.id, "")
 	}
 	var err error
@@ -339,7 +355,7 @@ func (t *boltTask) callOwn(during string, f func() error) bool {
 	}
 	own.publish()
 	if err != nil {
-		t.fail(fmt.Errorf("%s: %s: %w", t.m.Name, during, err), false, true)
+		t.fail(fmt.Errorf("%s: %v: %w", t.m.Name, during, err), false, true)
 		return false
 	}
 	return true
@@ -361,7 +377,7 @@ func (t *boltTask) tick() {
 }
 
 func (t *boltTask) callTick() {
-	t.callOwn("Tick", func() error { return t.bolt.(bolt.Ticker).Tick(t.collector) })
+	t.callOwn(inTick, func() error { return t.bolt.(bolt.Ticker).Tick(t.collector) })
 }
 
 // rest looks whether all input has ended, and whether what Finish emitted is done.
@@ -379,7 +395,7 @@ func (t *boltTask) rest() {
 	}
 	if t.phase == working {
 		if f, is := t.bolt.(bolt.Flusher); is && !t.tracked() && t.m.Held.Load() > 0 && t.flushCall != t.calls {
-			if !t.callOwn("Flush", func() error { return f.Flush(t.collector) }) {
+			if !t.callOwn(inFlush, func() error { return f.Flush(t.collector) }) {
 				return
 			}
 			t.flushCall = t.calls
@@ -389,7 +405,7 @@ func (t *boltTask) rest() {
 		}
 		t.phase = finished
 		if f, is := t.bolt.(bolt.Finisher); is {
-			if !t.callOwn("Finish", func() error { return f.Finish(t.collector) }) {
+			if !t.callOwn(inFinish, func() error { return f.Finish(t.collector) }) {
 				return
 			}
 			t.out.flush(0)
@@ -419,7 +435,7 @@ func (t *boltTask) runDry() {
 		}
 	}
 	if f, is := t.bolt.(bolt.Flusher); is && len(t.parts) > 0 && t.flushCall != t.calls {
-		if !t.callOwn("Flush", func() error { return f.Flush(t.collector) }) {
+		if !t.callOwn(inFlush, func() error { return f.Flush(t.collector) }) {
 			return
 		}
 		t.flushCall = t.calls
@@ -487,8 +503,11 @@ func (t *boltTask) Stopped(ctx actor.Context) {
 	if c, is := t.bolt.(bolt.Closer); is {
 		t.dead = true // what Close does is nobody's failure any more, but is told
 		t.during = "Close"
+		t.enterCall(inClose)
 		defer func() {
-			if r := recover(); r != nil {
+			r := recover()
+			t.leaveCall()
+			if r != nil {
 				t.tellClose(fmt.Sprintf("panic: %v", r))
 			}
 		}()

@@ -33,10 +33,17 @@ type core struct {
 	dead    bool          // this life has ended; everything that comes is dropped
 	ended   bool          // the end of input has been passed on
 	onDeath func(tuple.TaskID)
+
+	call     *call
+	kind     callKind        // of the last call
+	seen     bool            // the supervisor has looked into the parcel in hand, and may look on
+	replaced bool            // another life has taken the place of this one
+	refused  *metrics.Shared // what it says then
 }
 
 func (c *core) setup(plan *topology.Plan, set *Settings, p Peer, peers []Peer, m *metrics.Task, sup actor.Ref) {
 	c.plan, c.set, c.id, c.life, c.m, c.sup = plan, set, p.Task, p.Life, m, sup
+	c.call, c.refused = new(call), &m.Refused
 	c.node = plan.Node(p.Task)
 	c.peers = append([]Peer(nil), peers...)
 	c.peers[c.id].Life = c.life

@@ -85,7 +85,8 @@ func (t *boltTask) take() bool {
 		if p.Len() == 0 {
 			continue // nobody sends one, and what is in hand has a tuple left
 		}
-		t.hand, t.row, t.since, t.slot = p, 0, 0, -1
+		t.hand, t.row, t.since, t.slot, t.seen = p, 0, 0, -1, false
+		t.call.Hand(p)
 		t.retained, t.holding, t.refused = nil, 0, t.refused[:0]
 		if tap := t.set.Tap; tap != nil {
 			tap.Take(p)
@@ -108,10 +109,14 @@ func (t *boltTask) execute() int {
 	before := t.now
 	failed := int64(0)
 	end := min(p.Len(), from+t.step)
-	for t.row < end && t.out.stops == 0 && !t.dead {
-		failed += t.some(p, end)
+	t.call.Begin(uint8(inExecute), before, from, end)
+	for t.row < end && t.out.stops == 0 && !t.dead && !t.call.Asked() {
+		failed += t.some(p, min(end, t.row+askedEvery))
 	}
 	n := t.row - from
+	if !t.leaveCall() {
+		return n
+	}
 	if n == 0 {
 		return 0
 	}
@@ -134,7 +139,7 @@ func (t *boltTask) execute() int {
 	switch each := took / time.Duration(n); {
 	case each >= slowTuple:
 		t.step = 1
-	case took < time.Millisecond/2:
+	case took < time.Millisecond/2 && t.now >= t.careful:
 		t.step = min(tuple.MaxParcel, t.step*2)
 	case took > time.Millisecond:
 		t.step = max(1, t.step/4)
@@ -151,12 +156,14 @@ func (t *boltTask) executed(sender, n int, p *tuple.Parcel) {
 			tap.Executed(p)
 		}
 		t.hand = nil
-		p.Expire()
+		if !t.seen {
+			p.Expire()
+		}
 	}
 	if p.FromLife < t.peers[p.From].Life {
 		return // the present life has a total of its own
 	}
-	if t.hand == nil && !t.set.AlwaysEncode {
+	if t.hand == nil && !t.set.AlwaysEncode && !t.seen {
 		p.Reset()
 		t.empty[sender] = append(t.empty[sender], p)
 	}
@@ -354,6 +361,9 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 	mistake := tuple.Misused(value)
 	inHand := describe(p, t.row)
 	if mistake == nil {
+		if !t.leaveCall() {
+			return // what has become of its tuple is for another life to find out
+		}
 		t.tapFailed(p, &PanicError{Component: t.node.Name, Task: t.plan.Tasks[t.id].Index, During: t.during, Value: value, Tuple: inHand})
 		if t.out.anchor != nil {
 			t.refuse(acker.Panicked, fmt.Sprintf("panic in Execute: %v", value))

@@ -320,7 +320,7 @@ func (t *boltTask) callReturned() {
 			t.back = nil
 		}
 		t.away--
-		t.guard("a call of Async", func() { r.then(r.result) })
+		t.guard(inReturn, func() { r.then(r.result) })
 		if tap := t.set.Tap; tap != nil {
 			tap.Away(t.id, -1)
 		}

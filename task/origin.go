@@ -164,7 +164,7 @@ func (o *origin) replay() bool {
 			return false
 		}
 		a := heap.Pop(&o.waiting).(*attempt)
-		if a.rejected || o.over(a) {
+		if o.over(a) {
 			o.bury(a)
 			continue
 		}
@@ -279,15 +279,44 @@ func (o *origin) failed(r *run, seq uint64, f *acker.Fail) {
 	a := o.attempt(r, f.Index)
 	delete(o.blame, try{seq, f.Index}) // counted here, so never again
 	o.count(a, f)
-	o.wait(a, byFailure)
+	by := byFailure
+	if f.Class == acker.Hung {
+		by = byLoss
+	}
+	o.wait(a, by)
 }
 
 // count books a failure.
 func (o *origin) count(a *attempt, f *acker.Fail) {
+	if f.Class == acker.Hung {
+		o.hung(a, f)
+		return
+	}
 	a.failures++
 	a.err = f.Err
 	a.rejected = a.rejected || f.Class == acker.Rejected
 	a.note(f.Class.String() + ": " + f.Err)
+}
+
+// hung books that a bolt did not come back with a message, or with one of its
+// neighbours. It is dead when that has happened often enough and nobody else can
+// have been the cause the last time: so neighbours live.
+func (o *origin) hung(a *attempt, f *acker.Fail) {
+	a.losses++
+	a.hangs++
+	note := "hung: " + f.Err
+	if f.Suspects > 1 {
+		note = fmt.Sprintf("one of %d suspects of a hang: %s", f.Suspects, f.Err)
+	}
+	a.note(note)
+	if f.Suspects == 1 && a.hangs >= maxHangs {
+		a.hung = true
+		times := "twice"
+		if a.hangs > 2 {
+			times = fmt.Sprintf("%d times", a.hangs)
+		}
+		a.err = "hung " + times + " " + f.Err
+	}
 }
 
 // givenBack replays all messages of a tree that was lost or timed out. Those that
@@ -305,7 +334,11 @@ func (o *origin) givenBack(v *acker.Verdict[run], r *run) {
 	}
 	for i := range uint16(r.n) {
 		if f := bad[i]; f != nil {
-			o.c.m.Failed.Add(1)
+			if f.Class == acker.Hung {
+				counter.Add(1)
+			} else {
+				o.c.m.Failed.Add(1)
+			}
 			o.failed(r, v.Seq, f)
 			continue
 		}
@@ -342,19 +375,19 @@ func (o *origin) noProgress(v *acker.Verdict[run]) string {
 // was nobody's fault.
 func (o *origin) wait(a *attempt, by cause) {
 	a.cause, a.due = by, o.c.now
-	if by == byFailure && !a.rejected && !o.over(a) {
+	if by == byFailure && !o.over(a) {
 		a.due += backoff(a.failures)
 	}
 	heap.Push(&o.waiting, a)
 }
 
-// over reports whether a has used up its replays.
+// over reports whether another attempt would be one too many.
 func (o *origin) over(a *attempt) bool {
-	return o.c.set.MaxReplays >= 0 && a.failures > o.c.set.MaxReplays
+	return a.rejected || a.hung || o.c.set.MaxReplays >= 0 && a.failures > o.c.set.MaxReplays
 }
 
-// tooLate honours a panic's fail that came when its tree had been given back: the
-// message is no innocent (R7).
+// tooLate honours a fail of a panic or hang that came when its tree had been given
+// back: the message is no innocent (R7).
 func (o *origin) tooLate(f acker.Fail) {
 	a := o.blame[try{f.Seq, f.Index}]
 	if a == nil {
@@ -362,7 +395,7 @@ func (o *origin) tooLate(f acker.Fail) {
 	}
 	delete(o.blame, try{f.Seq, f.Index})
 	o.count(a, &f)
-	if a.at >= 0 && !o.over(a) {
+	if f.Class != acker.Hung && a.at >= 0 && !o.over(a) {
 		a.due = max(a.due, o.c.now+backoff(a.failures))
 		heap.Fix(&o.waiting, a.at)
 	}

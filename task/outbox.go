@@ -306,6 +306,12 @@ func (o *outbox) close(l *lane) {
 // dispatch sends a parcel, or keeps it if there is no room.
 func (o *outbox) dispatch(l *lane, p *tuple.Parcel) {
 	pr := l.pair
+	if o.c.over() {
+		o.c.refused.Add(1)
+		p.Reset()
+		pr.free = append(pr.free, p)
+		return
+	}
 	if tap := o.c.set.Tap; tap != nil && p.Len() == 1 {
 		tap.Send(p)
 	}

@@ -30,10 +30,17 @@ func (o *ownMessages) put(stream int, r *tuple.Row) {
 		o.c.node.Streams[stream].NeedsTask()
 	}
 	o.batch.Append(stream, r)
-	if o.batch.Len() >= ownBatch {
-		o.publish()
-		o.next()
+	if o.batch.Len() < ownBatch {
+		return
 	}
+	if !o.c.leaveCall() {
+		o.c.refused.Add(1)
+		o.batch.Reset()
+		return
+	}
+	o.publish()
+	o.next()
+	o.c.enterCall(o.c.kind)
 }
 
 // publish emits what has been taken.

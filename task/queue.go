@@ -34,6 +34,7 @@ type queueTask struct {
 	open    bool        // Open has succeeded, or there is none
 	into    *spout.QueueOut
 	call    *queueCall // under way elsewhere; nil: none
+	given   bool       // up: the task does not wait for call any more
 	waiting bool       // until a reopen message
 
 	held  map[*spout.Batch]struct{}
@@ -100,6 +101,8 @@ func (t *queueTask) Receive(ctx actor.Context, msg any) {
 			Component: t.node.Name, Task: t.plan.Tasks[t.id].Index, During: "a call of the queue",
 			Value: msg.Value, Stack: msg.Stack,
 		}, false, true)
+	case giveUp:
+		t.abandon()
 	case reopen:
 		t.waiting = false
 	case begin:
@@ -114,7 +117,9 @@ func (t *queueTask) Receive(ctx actor.Context, msg any) {
 			panic(fmt.Sprintf("queue task got a %T", msg))
 		}
 	}
-	t.out.publish()
+	if !t.dead {
+		t.out.publish()
+	}
 }
 
 func (t *queueTask) Turn(ctx actor.Context) bool {
@@ -286,6 +291,9 @@ func (t *queueTask) drain() {
 	}
 	t.phase = queueDrained
 	t.cancel() // a Next that waits comes back
+	if t.call != nil {
+		t.after(leaveAfter, giveUp{})
+	}
 	t.giveUpReady()
 }
 
@@ -297,7 +305,7 @@ func (t *queueTask) release(b *spout.Batch) {
 
 // rest ends the task when there is nothing left to read and nothing open.
 func (t *queueTask) rest() {
-	if t.ended || t.phase < queueRead || t.call != nil || t.ready != nil || t.cur != nil || t.out.kept > 0 {
+	if t.ended || t.phase < queueRead || t.call != nil && !t.given || t.ready != nil || t.cur != nil || t.out.kept > 0 {
 		return
 	}
 	if t.origin != nil && !t.origin.atRest() {

@@ -15,7 +15,7 @@ import (
 // A queueCall is a call of Open or Next that is under way elsewhere. If the task
 // ends meanwhile, the call hands back what it has brought and closes the queue.
 type queueCall struct {
-	*call
+	*sourceCall
 	opening bool
 	// Written before the call is back.
 	queue spout.Queue
@@ -29,7 +29,7 @@ type queueBack struct{ call *queueCall }
 
 // callQueue calls Next for n messages at most, or Open if that has not succeeded.
 func (t *queueTask) callQueue(n int) {
-	c := &queueCall{call: newCall(nil), opening: !t.open, queue: t.queue, open: t.open, batch: t.batches.get()}
+	c := &queueCall{sourceCall: newCall(nil), opening: !t.open, queue: t.queue, open: t.open, batch: t.batches.get()}
 	t.call = c
 	t.into.Collect(c.batch, n)
 	ctx, into := t.reading, t.into
@@ -111,6 +111,9 @@ func (t *queueTask) answer(v *acker.Verdict[run]) {
 	}
 	acked, told := 0, 0
 	for i := range int(r.n) {
+		if t.replaced {
+			return // in the middle of it: what is unanswered, Stopped hands back
+		}
 		failed := len(fails) > 0 && int(fails[0].Index) == i
 		if t.dead {
 			m.Lost.Add(1)
@@ -131,6 +134,9 @@ func (t *queueTask) answer(v *acker.Verdict[run]) {
 		}
 		told++
 	}
+	if t.replaced {
+		return
+	}
 	if acked > 0 {
 		m.Acked.Add(int64(acked))
 		m.Complete.Record(t.now-r.at, int64(acked))
@@ -141,6 +147,12 @@ func (t *queueTask) answer(v *acker.Verdict[run]) {
 }
 
 func failure(f *acker.Fail) error {
+	if f.Class == acker.Hung {
+		if f.Suspects > 1 {
+			return fmt.Errorf("%w: one of %d suspects of a hang %s", spout.ErrLost, f.Suspects, f.Err)
+		}
+		return fmt.Errorf("%w: hung %s", spout.ErrFailed, f.Err)
+	}
 	if f.Class == acker.Rejected {
 		return fmt.Errorf("%w: %s", spout.ErrRejected, f.Err)
 	}
@@ -150,7 +162,11 @@ func failure(f *acker.Fail) error {
 // ack answers a message that is done. Its counter is the caller's.
 func (t *queueTask) ack(b *spout.Batch, i int) {
 	if id, first := b.Answer(i); first {
-		t.answered("Ack", id, t.calling("Ack", func() error { return t.queue.Ack(t.alive, id) }))
+		t.enterCall(inAck)
+		err := t.calling("Ack", func() error { return t.queue.Ack(t.alive, id) })
+		if t.leaveCall() {
+			t.answered("Ack", id, err)
+		}
 	}
 }
 
@@ -165,7 +181,11 @@ func (t *queueTask) handBack(b *spout.Batch, i int, why error) bool {
 	if t.phase == queueStopping {
 		ctx = context.WithoutCancel(ctx)
 	}
-	t.answered("Fail", id, t.calling("Fail", func() error { return t.queue.Fail(ctx, id, why) }))
+	t.enterCall(inFail)
+	err := t.calling("Fail", func() error { return t.queue.Fail(ctx, id, why) })
+	if t.leaveCall() {
+		t.answered("Fail", id, err)
+	}
 	return true
 }
 
@@ -259,5 +279,7 @@ func (t *queueTask) Stopped(ctx actor.Context) {
 		t.queue, t.ready = c.queue, c.batch
 		t.giveUp(c.batch)
 	}
+	t.enterCall(inClose)
 	t.closeQueue(c)
+	t.leaveCall()
 }

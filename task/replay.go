@@ -14,7 +14,9 @@ type attempt struct {
 	index    int32
 	failures int // replays it has used up
 	losses   int // losses and timeouts, which are nobody's fault
+	hangs    int // of those, with it among the suspects
 	rejected bool
+	hung     bool   // it hangs, beyond doubt
 	err      string // the last failure
 	history  []string
 	tries    []try // the last trees it was in, by which a late fail finds it

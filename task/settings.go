@@ -22,7 +22,9 @@ type Settings struct {
 	MessageTimeout time.Duration
 	MaxReplays     int // -1: for ever
 	AlwaysEncode   bool
-	Logger         *slog.Logger // for bolts
+	StuckAfter     time.Duration // in one call of user code, then it is told; 0: nobody looks
+	Replace        bool          // and a new life takes the place of the stuck one
+	Logger         *slog.Logger  // for bolts
 
 	// Store keeps what is to survive the run; nil: nothing does. Positions and Replays
 	// are what it had when the run began: by component and split, and the letters that
@@ -71,6 +73,11 @@ const (
 	backoffMost  = 10 * time.Second
 	heldAfter    = 250 * time.Millisecond // of rest, then a bolt says what it holds
 	pressAfter   = time.Second            // of nothing but what is held, then MaxPending doubles
+	leaveAfter   = time.Second            // user code may go on after its context has ended
+	carefulFor   = 8                      // times StuckAfter, tuple by tuple after a hang
+	stopLook     = 250 * time.Millisecond // between looks for stuck tasks while the run is being stopped
+	askedEvery   = 16                     // tuples until a bolt task looks whether it is to begin a new call
+	maxHangs     = 2                      // of a message, then it is dead
 	commitEvery  = 100 * time.Millisecond // at most so often for a split
 	emptyPause   = time.Millisecond       // after a Next that appended nothing
 	openSplits   = 16                     // that a task reads at the same time
@@ -90,7 +97,7 @@ func backoff(n int) time.Duration {
 	return min(d, backoffMost)
 }
 
-// An Event is something that happened to a run: *Died, *Failure, *TimedOut,
+// An Event is something that happened to a run: *Died, *Stuck, *Failure, *TimedOut,
 // *Notice, *DeadLetter, *SourceError, *QueueError or *StoreError.
 type Event interface{ event() }
 
@@ -100,6 +107,20 @@ type Died struct {
 	Life  tuple.Incarnation
 	Err   error         // *PanicError, an error of Prepare, or that it was killed
 	Again time.Duration // the pause before its successor begins
+}
+
+// Stuck says that a task has been in one call of user code for longer than
+// StuckAfter. It comes again, each time after twice as long, while that lasts, and
+// a Notice when the call has returned.
+type Stuck struct {
+	Task     string
+	Life     tuple.Incarnation
+	During   string // "Execute", "Prepare", "Next", ...
+	For      time.Duration
+	Tuple    string // the tuple in hand, of Execute
+	Others   int    // and how many behind it may be meant as well
+	Stack    string // empty if it was not found
+	Replaced bool   // a new life has taken its place
 }
 
 // Failure says that executions of a bolt fail. It comes for the first one of a
@@ -143,6 +164,7 @@ type QueueError struct {
 }
 
 func (*Died) event()        {}
+func (*Stuck) event()       {}
 func (*Failure) event()     {}
 func (*TimedOut) event()    {}
 func (*Notice) event()      {}

@@ -41,10 +41,10 @@ func (t *spoutTask) nextOf(ctx context.Context, r spout.Reader, out *spout.Out) 
 	return position, err
 }
 
-// A call is a call of Open or Next that is under way elsewhere. If the task ends
+// A sourceCall is a call of Open or Next that is under way elsewhere. If the task ends
 // meanwhile, its result comes to nobody, and a reader must be closed all the same:
 // by the call if it returns after the task has left, else by the task.
-type call struct {
+type sourceCall struct {
 	first  context.Context // ends with errBack or errLeft, whichever came first
 	end    context.CancelCauseFunc
 	reader spout.Reader // written before errBack
@@ -55,29 +55,30 @@ var (
 	errLeft = errors.New("the task has ended")
 )
 
-func newCall(r spout.Reader) *call {
-	c := &call{reader: r}
+func newCall(r spout.Reader) *sourceCall {
+	c := &sourceCall{reader: r}
 	c.first, c.end = context.WithCancelCause(context.Background())
 	return c
 }
 
 // back says that the call has returned. It reports whether the task is still
 // there; if not, the reader is to be closed here.
-func (c *call) back() bool {
+func (c *sourceCall) back() bool {
 	c.end(errBack)
 	return context.Cause(c.first) == errBack
 }
 
-// leave says that the task has ended. It returns a reader that is to be closed.
-func (c *call) leave() spout.Reader {
+// leave says that the task has ended, or waits for the call no more. If the call
+// has returned before, leave returns its reader, which is to be closed.
+func (c *sourceCall) leave() (r spout.Reader, back bool) {
 	if c.left() {
-		return nil
+		return nil, false
 	}
-	return c.reader
+	return c.reader, true
 }
 
 // left says that the task has ended, and reports whether the call has not returned.
-func (c *call) left() bool {
+func (c *sourceCall) left() bool {
 	c.end(errLeft)
 	return context.Cause(c.first) == errLeft
 }
@@ -88,6 +89,7 @@ func (t *spoutTask) list() {
 	if t.drained {
 		return
 	}
+	t.listing = true
 	source, ctx := t.node.Source, t.running
 	t.ctx.Block(func() any {
 		var splits []spout.Split
@@ -105,7 +107,7 @@ func (t *spoutTask) callOpen(r *reading) {
 		if !c.back() {
 			t.close(c.reader)
 		}
-		return splitOpened{r, c.reader, err}
+		return splitOpened{r, c, c.reader, err}
 	})
 }
 
@@ -118,7 +120,7 @@ func (t *spoutTask) callNext(r *reading, b *spout.Batch) {
 		if !c.back() {
 			t.close(c.reader)
 		}
-		return nextDone{r, b, position, err}
+		return nextDone{r, c, b, position, err}
 	})
 }
 

@@ -38,6 +38,7 @@ type spoutTask struct {
 	opened  int        // splits that are open or being opened
 	active  []*reading // those of splits[:todo] that may have messages yet
 	turn    int        // where the search for a batch in active goes on
+	listing bool       // Splits has been called and has not returned
 	listed  bool
 	drained bool // read no more
 
@@ -56,8 +57,8 @@ type reading struct {
 	reader   spout.Reader // nil: not open
 	prompt   bool
 	out      *spout.Out
-	call     *call // of Open or Next, under way elsewhere; nil: none
-	paused   bool  // until a reopen message
+	call     *sourceCall // of Open or Next, under way elsewhere; nil: none
+	paused   bool        // until a reopen message
 	ready    *spout.Batch
 	waiting  []*spout.Batch // emitted or being emitted, not committed; oldest first
 	position string         // committed
@@ -78,11 +79,13 @@ type (
 	}
 	splitOpened struct {
 		r      *reading
+		call   *sourceCall
 		reader spout.Reader
 		err    error
 	}
 	nextDone struct {
 		r        *reading
+		call     *sourceCall
 		batch    *spout.Batch
 		position string
 		err      error
@@ -104,6 +107,8 @@ type (
 func NewSpout(plan *topology.Plan, set *Settings, p Peer, peers []Peer, m *metrics.Task, sup actor.Ref, pause time.Duration, committed map[string]string) actor.Behavior {
 	t := &spoutTask{pause: pause, committed: committed}
 	t.setup(plan, set, p, peers, m, sup)
+	t.alive, t.kill = context.WithCancel(context.Background())
+	t.running, t.cancel = context.WithCancel(t.alive)
 	return t
 }
 
@@ -115,8 +120,6 @@ func (t *spoutTask) Start(ctx actor.Context) {
 		t.origin = t.newOrigin()
 		t.origin.finished = func(b *spout.Batch) { b.Done = true; t.commit(t.splits[b.Split]) }
 	}
-	t.alive, t.kill = context.WithCancel(context.Background())
-	t.running, t.cancel = context.WithCancel(t.alive)
 	if t.pause > 0 {
 		t.after(t.pause, begin{})
 		return
@@ -133,12 +136,18 @@ func (t *spoutTask) Receive(ctx actor.Context, msg any) {
 	case splitsRead:
 		t.share(msg)
 	case splitOpened:
-		t.isOpen(msg)
+		if msg.call == msg.r.call { // or it was abandoned
+			t.isOpen(msg)
+		}
 	case nextDone:
-		msg.r.call = nil
-		t.read(msg.r, msg.batch, msg.position, msg.err)
+		if msg.call == msg.r.call {
+			msg.r.call = nil
+			t.read(msg.r, msg.batch, msg.position, msg.err)
+		}
 	case kept:
 		t.tellSource(t.splits[msg.index], msg.position)
+	case giveUp:
+		t.abandon()
 	case commitDone:
 		t.hasTold(msg)
 	case closeDone:
@@ -172,11 +181,14 @@ func (t *spoutTask) Receive(ctx actor.Context, msg any) {
 			panic(fmt.Sprintf("spout task got a %T", msg))
 		}
 	}
-	t.out.publish()
+	if !t.dead {
+		t.out.publish()
+	}
 }
 
 // share takes this task's splits: every Parallel-th, beginning with its index.
 func (t *spoutTask) share(m splitsRead) {
+	t.listing = false
 	if t.drained {
 		return // nothing will be read, and the error may be that of a call that was called off
 	}
@@ -342,7 +354,11 @@ func (t *spoutTask) advance(r *reading) bool {
 	b := t.batches.get()
 	if r.prompt {
 		r.out.Collect(b, promptBatch)
+		t.enterCall(inNext)
 		position, err := t.nextOf(t.running, r.reader, r.out)
+		if !t.leaveCall() {
+			return false
+		}
 		t.read(r, b, position, err)
 		return r.ready != nil
 	}
@@ -496,6 +512,9 @@ func (t *spoutTask) stopReading() {
 			t.shut(r)
 		}
 	}
+	if t.callsUnderWay() {
+		t.after(leaveAfter, giveUp{})
+	}
 }
 
 // rest ends the task when there is nothing left to read and nothing open.
@@ -531,7 +550,7 @@ func (t *spoutTask) rest() {
 
 // hasRead reports whether nothing more will be read.
 func (t *spoutTask) hasRead() bool {
-	if !t.drained && (!t.listed || t.todo < len(t.splits)) {
+	if t.listing || !t.drained && (!t.listed || t.todo < len(t.splits)) {
 		return false
 	}
 	for _, r := range t.active {
@@ -562,7 +581,7 @@ func (t *spoutTask) Stopped(ctx actor.Context) {
 	}
 	for _, r := range t.splits {
 		if r.call != nil {
-			r.reader = r.call.leave()
+			r.reader, _ = r.call.leave()
 		}
 		t.shut(r)
 	}

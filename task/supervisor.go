@@ -41,6 +41,13 @@ type Supervisor struct {
 	stopping int  // 0: not yet; else 1 + the component that is being stopped
 	left     int  // its tasks that have not stopped
 	err      error
+
+	lookAfter time.Duration // until the next look for stuck tasks
+	round     int           // of looks
+	aways     []away
+	stucks    []pendingStuck
+	behind    []string // tasks that were left behind, for people
+	over      bool     // done was called
 }
 
 type child struct {
@@ -55,6 +62,10 @@ type child struct {
 	why     *failed
 	ended   bool
 	gone    bool // its actor has ended and there will be no other
+	call    *call
+	watch   watch
+	careful time.Duration // tuple by tuple until then
+	stopAt  time.Duration // when its actor was told to stop; 0: it was not
 }
 
 // NewSupervisor returns the behaviour that runs a plan. ms are the counters of
@@ -78,6 +89,7 @@ func (s *Supervisor) Start(ctx actor.Context) {
 	for id := range s.children {
 		ctx.Send(s.children[id].ref, all)
 	}
+	s.watchEvery(s.set.StuckAfter / 4)
 }
 
 func (s *Supervisor) peers() []Peer {
@@ -108,6 +120,15 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 			b = t
 		}
 	}
+	switch b := b.(type) {
+	case *spoutTask:
+		c.call, c.cancel = b.call, b.kill
+	case *queueTask:
+		c.call = b.core.call
+	case *boltTask:
+		c.call, b.careful = b.call, c.careful
+	}
+	c.watch = watch{}
 	c.born = s.ctx.Now() + c.pause
 	c.ref = s.ctx.Spawn(s.ms[id].Name, b)
 	s.ctx.Watch(c.ref)
@@ -139,6 +160,12 @@ func (s *Supervisor) Receive(ctx actor.Context, msg any) {
 		c.why = &msg // acted on when the actor has ended
 	case actor.Terminated:
 		s.terminated(msg)
+	case look:
+		s.lookAround(msg.round)
+	case actor.Stack:
+		s.hasStack(msg)
+	case cameBack:
+		s.isBack(msg)
 	case committed:
 		if msg.life != s.children[msg.task].life {
 			s.ms[msg.task].Stale.Add(1) // R12
@@ -203,7 +230,7 @@ func (s *Supervisor) terminated(msg actor.Terminated) {
 			err = errKilled
 		}
 		c.why = nil
-		s.again(tuple.TaskID(id), err, own)
+		s.again(tuple.TaskID(id), err, own, s.ctx.Now())
 		return
 	}
 }
@@ -215,11 +242,11 @@ func (c *child) end() {
 	}
 }
 
-// again starts the next life of a task.
-func (s *Supervisor) again(id tuple.TaskID, err error, own bool) {
+// again starts the next life of a task, after one that was good until a time.
+func (s *Supervisor) again(id tuple.TaskID, err error, own bool, until time.Duration) {
 	c, m := &s.children[id], s.ms[id]
 	c.end()
-	now := s.ctx.Now()
+	s.forgetAway(id, c.life)
 	n := progress(m)
 	if n > c.tuples {
 		c.deaths = min(c.deaths, 1) // it gets on: a short pause
@@ -227,7 +254,7 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool) {
 			c.strikes = 0 // as a committed position does for a spout
 		}
 	}
-	if now-c.born >= max(time.Second, 2*c.pause) {
+	if until-c.born >= max(time.Second, 2*c.pause) {
 		c.deaths, c.strikes = 0, 0
 	}
 	c.tuples = n
@@ -290,6 +317,7 @@ func (s *Supervisor) stop(err error) {
 		return
 	}
 	s.err = err
+	s.watchEvery(min(stopLook, s.set.StuckAfter/4))
 	s.stopNext()
 }
 
@@ -297,7 +325,7 @@ func (s *Supervisor) stopNext() {
 	for s.left == 0 {
 		if s.stopping == len(s.plan.Components) {
 			s.stopping++
-			s.keep.finish()
+			s.finish()
 			return
 		}
 		n := &s.plan.Components[s.stopping]
@@ -309,8 +337,9 @@ func (s *Supervisor) stopNext() {
 				s.left--
 				continue
 			}
-			s.children[id].end()
+			s.children[id].stopAt = s.ctx.Now()
 			s.ctx.Stop(s.children[id].ref)
+			s.children[id].end() // and user code that waits comes back
 		}
 	}
 }

@@ -96,6 +96,28 @@ func (c *context) Poster() func(any) {
 	}
 }
 
+// Abandon stops a child that its parent does not wait for any more.
+func (c *context) Abandon(ref actor.Ref) {
+	p, ok := c.in()
+	other := p.world.find(ref)
+	if other.parent != p {
+		p.world.misuse("%s abandons %s, which is no child of it", p.label, other.label)
+	}
+	if ok && other.state != ended {
+		p.world.note("abandon", other, p, nil)
+		other.left = min(other.left, p.world.Now())
+		if i := slices.Index(p.children, other); i >= 0 {
+			p.children = slices.Delete(p.children, i, i+1)
+		}
+		p.world.stop(other)
+	}
+}
+
+// Inspect answers as a host would, but with nothing to see.
+func (c *context) Inspect(ref actor.Ref) {
+	c.Block(func() any { return actor.Stack{Ref: ref, Text: "simulated"} })
+}
+
 func (c *context) Block(fn func() any) {
 	if p, ok := c.in(); ok {
 		w := p.world

@@ -60,10 +60,13 @@ type proc struct {
 	links map[*proc]*link // by receiver; never ranged over
 	out   []*link         // the same, in order of first use
 
-	busy   time.Duration // does nothing before
-	slow   float64
-	silent time.Duration // killed then: what it says later was never said
-	err    error         // the panic that ended it
+	busy    time.Duration // does nothing before
+	slow    float64
+	silent  time.Duration // killed then: what it says later was never said
+	left    time.Duration // abandoned then
+	aside   *aside        // the call that it is in, in a world with hangs
+	hanging bool          // in it, until it is no longer busy
+	err     error         // the panic that ended it
 }
 
 // step is what a proc is doing in its call.
@@ -87,6 +90,7 @@ func (w *World) spawn(parent *proc, name string, b actor.Behavior) *proc {
 		parent:   parent,
 		slow:     1,
 		silent:   math.MaxInt64,
+		left:     math.MaxInt64,
 	}
 	w.procs = append(w.procs, p)
 	w.note("spawn", p, parent, nil)
@@ -125,6 +129,10 @@ func (w *World) wantTurn(p *proc, want bool) {
 // run lets p do one thing.
 func (w *World) run(p *proc) {
 	p.armed = false
+	if p.aside != nil { // also of the dead: the call has to come to an end
+		w.goOn(p)
+		return
+	}
 	switch {
 	case p.state == ended:
 		return
@@ -140,38 +148,51 @@ func (w *World) run(p *proc) {
 		}
 		if p.err == nil {
 			w.call(p, inStopped, message{})
+		} else {
+			w.end(p)
 		}
-		w.end(p)
 		return
 	case p.mailbox.len() > 0:
 		m := p.mailbox.pop()
 		w.left.Messages--
 		w.call(p, inReceive, m)
-		if p.state == running {
-			w.wantTurn(p, true)
-		}
 	case p.turn:
-		if more := w.call(p, inTurn, message{}); p.state == running {
-			w.wantTurn(p, more)
-		}
+		w.call(p, inTurn, message{})
 	}
+	w.rouse(p)
+}
+
+// rouse wakes p if there is something for it to do.
+func (w *World) rouse(p *proc) {
 	if p.mailbox.len() > 0 || p.turn || p.stop {
 		w.wake(p)
 	}
 }
 
-// call enters the actor's code and books the time that it takes.
-func (w *World) call(p *proc, s step, m message) (more bool) {
+// call enters the actor's code, and books what comes of it when it is over: now,
+// unless the call hangs.
+func (w *World) call(p *proc, s step, m message) {
 	w.note(string(s), p, m.from, m.body)
+	if w.hangs {
+		w.callAside(p, s, m)
+		return
+	}
 	w.running = p
+	more, threw := p.enter(s, m)
+	w.called(p, s, more, threw)
+}
+
+// A thrown is a panic of an actor's code; its value is nil if there was none.
+type thrown struct {
+	value any
+	stack []byte
+}
+
+func (p *proc) enter(s step, m message) (more bool, threw thrown) {
 	defer func() {
-		r := recover()
-		p.busy = max(p.busy, w.now) + w.spent + w.stretch(p, w.drawCost())
-		w.running = nil
-		if r != nil {
-			w.panicked(p, s, r)
+		if r := recover(); r != nil {
+			threw = thrown{r, debug.Stack()}
 		}
-		w.spent = 0
 	}()
 	switch s {
 	case inStart:
@@ -183,7 +204,25 @@ func (w *World) call(p *proc, s step, m message) (more bool) {
 	case inStopped:
 		p.behavior.Stopped((*context)(p))
 	}
-	return more
+	return more, threw
+}
+
+// called books the end of a call and the time that it took.
+func (w *World) called(p *proc, s step, more bool, threw thrown) {
+	p.busy = max(p.busy, w.now) + w.spent + w.stretch(p, w.drawCost())
+	w.running = nil
+	if threw.value != nil {
+		w.panicked(p, s, threw)
+	}
+	w.spent = 0
+	switch {
+	case s == inStopped:
+		w.end(p)
+	case p.state == running && s == inReceive:
+		w.wantTurn(p, true)
+	case p.state == running && s == inTurn:
+		w.wantTurn(p, more)
+	}
 }
 
 func (w *World) drawCost() time.Duration {
@@ -202,14 +241,14 @@ func (w *World) stretch(p *proc, d time.Duration) time.Duration {
 
 // panicked ends p by a panic of its own code, once its children have stopped. Its
 // watchers hear of the panic, and the run has failed.
-func (w *World) panicked(p *proc, s step, r any) {
-	err, ok := r.(error)
+func (w *World) panicked(p *proc, s step, threw thrown) {
+	err, ok := threw.value.(error)
 	if ok {
 		err = fmt.Errorf("panic: %w", err)
 	} else {
-		err = fmt.Errorf("panic: %v", r)
+		err = fmt.Errorf("panic: %v", threw.value)
 	}
-	w.fail(fmt.Errorf("%s at %v, in %s: %w\n%s", p.label, w.Now(), s, err, debug.Stack()))
+	w.fail(fmt.Errorf("%s at %v, in %s: %w\n%s", p.label, w.Now(), s, err, threw.stack))
 	w.note("panic", p, nil, nil)
 	if p.state == running {
 		p.err, p.stop = err, true

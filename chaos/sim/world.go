@@ -19,6 +19,8 @@ type Config struct {
 	// Cost is the most that one Receive or Turn takes, besides what it spends.
 	// It is drawn from 1 us up. Default 50 us; negative: 1 ns always.
 	Cost time.Duration
+	// Hangs lets the code of actors hang in a call. Each call costs more then.
+	Hangs bool
 	// OnSend, if given, rules over each message that an actor or the outside
 	// sends, and over each Terminated, when it is sent. Timers and results of
 	// Block do not travel and are not asked about. A nil from is the outside.
@@ -33,6 +35,7 @@ type World struct {
 	seed   uint64
 	links  Links
 	cost   time.Duration
+	hangs  bool
 	onSend func(from, to actor.Ref, msg any) Verdict
 	chance *rand.Rand // for delays, costs and cuts
 
@@ -65,6 +68,7 @@ func New(c Config) *World {
 		seed:     c.Seed,
 		links:    c.Links,
 		cost:     c.Cost,
+		hangs:    c.Hangs,
 		onSend:   c.OnSend,
 		chance:   rand.New(rand.NewPCG(c.Seed, 0)),
 		log:      c.Log,
@@ -73,7 +77,7 @@ func New(c Config) *World {
 	}
 	w.links.setDefaults()
 	def(&w.cost, 50*time.Microsecond)
-	w.outside = &proc{world: w, label: "outside", slow: 1, silent: math.MaxInt64}
+	w.outside = &proc{world: w, label: "outside", slow: 1, silent: math.MaxInt64, left: math.MaxInt64}
 	w.procs = append(w.procs, w.outside)
 	return w
 }
