@@ -45,6 +45,8 @@ type record struct {
 	harm                           map[*proc]bool // by a panic
 	timeouts                       bool           // trees may time out
 	forgot                         int            // entries of reports that were dropped
+	hung                           int            // calls
+	hungIn                         map[string]int // of those, outside Execute, by task
 }
 
 // A routeKey is a key that one input of a part is grouped by.
@@ -84,6 +86,7 @@ type root struct {
 	stream int
 	all    []*execution
 	owner  *proc // of a bolt's own message: the incarnation, with which it dies
+	born   time.Duration
 
 	reads                int // each may become an attempt
 	verdicts             int
@@ -97,7 +100,8 @@ type root struct {
 	acked                bool
 	kin                  *root // to whose tuples these are anchored too; nil: see head
 	kinFails, kinRejects int   // of all kin, if this is the head
-	death                int   // by which it was lost last; -1: none that is not made good
+	kinHangs             int
+	death                int // by which it was lost last; -1: none that is not made good
 }
 
 // An execution is one tuple's at one place.
@@ -106,6 +110,7 @@ type execution struct {
 	root  *root
 	tries int
 	fails int
+	hangs int
 	oks   []moment
 }
 
@@ -116,7 +121,9 @@ type moment struct {
 	by *proc
 }
 
-func (m moment) happened(now time.Duration) bool { return m.at <= now && m.at <= m.by.silent }
+func (m moment) happened(now time.Duration) bool {
+	return m.at <= now && m.at <= min(m.by.silent, m.by.left)
+}
 
 func happened(ms []moment, now time.Duration) bool {
 	return slices.ContainsFunc(ms, func(m moment) bool { return m.happened(now) })
@@ -139,7 +146,7 @@ func (v *Violation) String() string { return fmt.Sprintf("%s: %s (at %v)", v.Inv
 func newRecord(w *World, s *scene) *record {
 	rec := &record{
 		w: w, scene: s,
-		roots: map[uint64]*root{}, places: map[place]*execution{}, owners: map[routeKey]int{}, halves: map[routeKey][]int{}, crossed: map[string]int{}, harm: map[*proc]bool{},
+		roots: map[uint64]*root{}, places: map[place]*execution{}, owners: map[routeKey]int{}, halves: map[routeKey][]int{}, crossed: map[string]int{}, harm: map[*proc]bool{}, hungIn: map[string]int{},
 	}
 	for i := range s.parts {
 		rec.splits = append(rec.splits, nil)
@@ -184,7 +191,7 @@ func (rec *record) add(part int, id uint64, name string) *root {
 func (rec *record) own(b *simBolt) *root {
 	id := mix(uint64(b.number), 'o', uint64(len(rec.all)))
 	m := rec.add(b.part, id, fmt.Sprintf("own message of %s", b.name()))
-	m.owner, m.reads = b.proc, 1
+	m.owner, m.born, m.reads = b.proc, rec.w.Now(), 1
 	return m
 }
 
@@ -203,6 +210,9 @@ func (rec *record) begin(b *simBolt, in tuple.Tuple) *execution {
 		b.checkRoute(e, in.Value("key").Kind().String()+" "+in.Value("key").String())
 		b.checkOrder(e, in.Int64("by"), in.Int64("seq"))
 		x := rec.places[at]
+		if x != nil {
+			rec.checkLate(b, in, x.root)
+		}
 		if x == nil || x.root.id != in.Uint64("root") {
 			rec.violate("routing", "%s gets a tuple that nothing has emitted", b.name())
 			return nil
@@ -292,7 +302,14 @@ func (rec *record) verdict(v *task.Verdict) {
 		s, cells := v.Batch.Message(v.First + i)
 		m := rec.roots[tuple.CloneRow(cells, s.Kinds)[0].Uint64()]
 		m.verdicts++
-		if f, failed := bad[i]; failed {
+		if f, failed := bad[i]; failed && f.Class == acker.Hung {
+			if rec.hung == 0 {
+				rec.violate("hangs", "%s is a suspect (%s), and nothing has hung", m.name, f.Err)
+			}
+			if v.Outcome == acker.Done {
+				continue
+			}
+		} else if failed {
 			if m.head().kinFails == 0 {
 				rec.violate("failures", "%s has failed (%s), but nobody has refused a tuple of it", m.name, f.Err)
 			}
@@ -366,7 +383,9 @@ func (rec *record) event(e task.Event) {
 			rec.violate("dead letters", "%s is told to be dead and is not stored", m.name)
 		}
 		most := rec.scene.set.MaxReplays
-		if head := m.head(); head.kinRejects == 0 && (most < 0 || head.kinFails <= most) {
+		if strings.HasPrefix(e.Err, "hung ") {
+			rec.hungDead(m, e.Err)
+		} else if head := m.head(); head.kinRejects == 0 && (most < 0 || head.kinFails <= most) {
 			rec.violate("dead letters", "%s is dead, but was refused only %d times and never rejected: %s", m.name, m.fails, e.Err)
 		}
 		rec.mended(m)

@@ -44,12 +44,12 @@ func (rec *record) expected(f func(*root)) {
 
 // harmed reports whether an incarnation ended before its time.
 func (rec *record) harmed(p *proc) bool {
-	return p != nil && (p.silent != never || rec.harm[p])
+	return p != nil && (p.silent != never || p.left != never || rec.harm[p])
 }
 
 func (rec *record) atLeastOnce() {
 	now := rec.w.Now()
-	quiet := rec.kills+rec.panics+rec.broken+rec.forgot == 0 && !rec.timeouts
+	quiet := rec.kills+rec.panics+rec.broken+rec.forgot+rec.hung == 0 && !rec.timeouts
 	// Failures that were reported count, so each refusal of a tuple does, but for
 	// those of lives that were killed and messages that were read again. The report
 	// of a panic may come after the next attempt has begun.

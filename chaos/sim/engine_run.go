@@ -42,7 +42,7 @@ func play(seed uint64, o *Options) (Report, *Violation) {
 
 func newRun(s *scene, log io.Writer) *run {
 	r := &run{scene: s}
-	r.w = New(Config{Seed: s.seed, Links: s.net, Cost: s.cost, Log: log, OnSend: r.onSend})
+	r.w = New(Config{Seed: s.seed, Links: s.net, Cost: s.cost, Log: log, Hangs: s.hangs.any(), OnSend: r.onSend})
 	r.rec = newRecord(r.w, s)
 	if log != nil {
 		_, _ = io.WriteString(log, s.String())
@@ -52,6 +52,11 @@ func newRun(s *scene, log io.Writer) *run {
 }
 
 func (r *run) play() {
+	defer func() {
+		bad := r.rec.bad
+		r.w.Release()
+		r.rec.bad = bad // what comes after the end is no fault
+	}()
 	r.rec.store = drawStore(r.rec, r.scene.seed)
 	plan, err := r.scene.topology(r.rec).Build(topology.Options{Epoch: 1})
 	if err != nil {
@@ -153,7 +158,7 @@ func (r *run) report() Report {
 	if r.adv != nil {
 		out.Faults = r.adv.done
 	}
-	for what, n := range map[string]int{"panic": r.rec.panics, "source error": r.rec.broken} {
+	for what, n := range map[string]int{"panic": r.rec.panics, "source error": r.rec.broken, "hang": r.rec.hung} {
 		if n > 0 {
 			out.Faults[what] += n
 		}

@@ -20,7 +20,7 @@ func TestSeeds(t *testing.T) {
 	}
 	require.Equal(t, n, s.Seeds)
 	kinds := []string{"kill", "crash", "kill again", "kill many", "freeze", "freeze link", "slow", "stall",
-		"limit lost", "limit repeated", "news late", "report out of order", "entry lost", "panic", "source error"}
+		"limit lost", "limit repeated", "news late", "report out of order", "entry lost", "panic", "source error", "hang"}
 	if n >= 1000 {
 		kinds = append(kinds, "ask lost", "still-queued lost")
 	}

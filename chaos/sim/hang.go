@@ -70,7 +70,9 @@ func (w *World) Hang(d time.Duration) {
 	p.aside.yield(max(d, 0))
 }
 
-// Release ends the calls that hang, after which the world is of no use any more.
+// Release ends the calls that hang, also those of the killed, after which the world
+// is of no use any more. What is left of a call is executed then, for a goroutine
+// cannot be ended from outside; to the world it does nothing.
 func (w *World) Release() {
 	for _, p := range w.procs {
 		if p.aside == nil {

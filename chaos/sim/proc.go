@@ -129,12 +129,11 @@ func (w *World) wantTurn(p *proc, want bool) {
 // run lets p do one thing.
 func (w *World) run(p *proc) {
 	p.armed = false
-	if p.aside != nil { // also of the dead: the call has to come to an end
-		w.goOn(p)
-		return
-	}
 	switch {
-	case p.state == ended:
+	case p.state == ended: // maybe in the middle of a call that hung
+		return
+	case p.aside != nil:
+		w.goOn(p)
 		return
 	case w.now < p.busy: // frozen since it was armed
 	case p.state == starting:

@@ -25,6 +25,7 @@ type scene struct {
 	mixed     bool   // keys are of two kinds
 	keys      uint64 // how many different ones
 	faults    faults
+	hangs     hangs
 }
 
 // mood says what may go wrong in a scene.
@@ -110,8 +111,8 @@ type edge struct {
 }
 
 func (s *scene) String() string {
-	text := fmt.Sprintf("seed %d, %s, %v, parcels of %d, pending %d, trees of %d, timeout %v, replays %d, %v\n",
-		s.seed, s.mood, s.guarantee, s.set.ParcelSize, s.set.MaxPending, s.set.TreeSize, s.set.MessageTimeout, s.set.MaxReplays, &s.faults)
+	text := fmt.Sprintf("seed %d, %s, %v, parcels of %d, pending %d, trees of %d, timeout %v, replays %d, %v%v\n",
+		s.seed, s.mood, s.guarantee, s.set.ParcelSize, s.set.MaxPending, s.set.TreeSize, s.set.MessageTimeout, s.set.MaxReplays, &s.faults, &s.hangs)
 	for i := range s.parts {
 		p := &s.parts[i]
 		text += fmt.Sprintf("  %s x%d", p.name, p.parallel)
@@ -193,6 +194,7 @@ func draw(seed uint64, o *Options) *scene {
 	if s.mood >= deadly {
 		s.drawFaults(r)
 	}
+	s.drawHangs()
 	return s
 }
 

@@ -172,6 +172,7 @@ func (rec *record) join(m, other *root) {
 	other.kin = m
 	m.kinFails += other.kinFails
 	m.kinRejects += other.kinRejects
+	m.kinHangs += other.kinHangs
 }
 
 // head returns the message that stands for all the kin of m.

@@ -108,6 +108,7 @@ func (r *simReader) Next(_ gocontext.Context, out *spout.Out) error {
 		r.rec.violate("sources", "%s: Next of a reader that was closed", r.b)
 	}
 	r.rec.w.Spend(time.Duration(mix(uint64(r.next), 'w', 0) % uint64(p.wait+1)))
+	r.rec.hangIn(r.proc, p.name, "next")
 	if mix(uint64(r.next), 'e', r.rec.calls)%8 == 0 && p.wait > 0 {
 		r.rec.calls++
 		return nil // nothing just now
@@ -161,6 +162,7 @@ type simBolt struct {
 	prepared bool
 	finished int
 	closed   int
+	late     int64              // the first number that it emits as a replaced one; 0: none
 	last     map[[2]int64]int64 // the last number heard from an incarnation on a stream
 	streams  []bolt.Output
 	kept     []keptTuple
@@ -179,6 +181,7 @@ func (b *simBolt) name() string { return fmt.Sprintf("%s/%d", b.rec.scene.parts[
 
 func (b *simBolt) Prepare(ctx gocontext.Context, t *bolt.Task) error {
 	b.task = t.Index
+	b.rec.hangIn(b.proc, b.name(), "prepare")
 	if b.rec.cross(b, "prepare") {
 		panic(panicText)
 	}
@@ -202,6 +205,7 @@ func (b *simBolt) Execute(in tuple.Tuple, out *bolt.Collector) error {
 	if most := s.parts[b.part].spend; most > 0 {
 		rec.w.Spend(time.Duration(mix(e.id, 'd', uint64(e.tries)) % uint64(most+1)))
 	}
+	rec.hangWith(b, e)
 	what, times := s.trouble(e.place)
 	if e.fails >= times && what != rejects && what != poison {
 		what = none
@@ -270,6 +274,8 @@ func (b *simBolt) Tick(out *bolt.Collector) error {
 	if b.ticks++; b.ticks > 12 {
 		return nil
 	}
+	b.rec.hangIn(b.proc, b.name(), "tick")
+	b.isLate()
 	b.own(int(mix(uint64(b.number), 'k', uint64(b.ticks))%3), out)
 	if b.rec.cross(b, "tick") {
 		panic(panicText)
@@ -282,6 +288,8 @@ func (b *simBolt) Finish(out *bolt.Collector) error {
 		b.rec.violate("finish", "%s, incarnation %d, is finished twice", b.name(), b.number)
 	}
 	b.letGo(out)
+	b.rec.hangIn(b.proc, b.name(), "finish")
+	b.isLate()
 	if b.rec.scene.parts[b.part].act == counting {
 		b.own(1+int(mix(uint64(b.number), 'g', 0)%20), out)
 	}
