@@ -337,7 +337,7 @@ func (s *Supervisor) stopNext() {
 				s.left--
 				continue
 			}
-			s.children[id].stopAt = s.ctx.Now()
+			s.children[id].stopAt = max(s.ctx.Now(), 1)
 			s.ctx.Stop(s.children[id].ref)
 			s.children[id].end() // and user code that waits comes back
 		}

@@ -201,8 +201,11 @@ func (s *Supervisor) replace(id tuple.TaskID, call metrics.Sight, began time.Dur
 	if c.why != nil { // it was in Close, after a failure
 		err, own, c.why = c.why.err, c.why.own, nil
 	}
-	if kind == inPrepare {
+	switch kind {
+	case inPrepare:
 		until = c.born
+	case inNext: // when it began is known by the looks alone
+		until = max(c.watch.before, c.born)
 	}
 	c.cancel()
 	s.ctx.Abandon(c.ref)
