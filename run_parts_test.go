@@ -27,6 +27,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	program()                                      // if this is one of the processes that tests start
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // the command's; others have a logbook
 	goleak.VerifyTestMain(m)
 }
