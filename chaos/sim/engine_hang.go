@@ -125,10 +125,10 @@ func (rec *record) checkLate(b *simBolt, in tuple.Tuple, m *root) {
 	}
 }
 
-// hungDead checks a message that is said to be dead of a hang: an innocent one
-// may be a suspect, but does not die of it.
+// hungDead checks a message that is said to be dead of a hang: one that has never
+// hung may be a suspect, as often as you like, but does not die of it.
 func (rec *record) hungDead(m *root, err string) {
-	if n := m.head().kinHangs; n < 2 || rec.scene.guarantee == topology.AtMostOnce {
+	if n := m.head().kinHangs; n < 1 || rec.scene.guarantee == topology.AtMostOnce {
 		rec.violate("hangs", "%s is dead (%s), but has hung %d times", m.name, err, n)
 	}
 }
