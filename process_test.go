@@ -78,7 +78,7 @@ func TestInterruptsOfAProcess(t *testing.T) {
 	}{
 		{"a drain", "nothing", "", []string{drains}, egret.ExitDone, []string{"all done"}, "begun\nfinished\nclosed\n"},
 		{"a drain, and Next hangs", "next", "", []string{drains}, egret.ExitDone,
-			[]string{"the source of in ignores its context: Next is left behind, split 0", "did not come back; its goroutine is left behind", "all done"}, "begun\nfinished\nclosed\n"},
+			[]string{"the source of in ignores its context: Next of split 0 is left behind", "did not come back; its goroutine is left behind", "all done"}, "begun\nfinished\nclosed\n"},
 		{"a stop, and Execute hangs", "bolt", "--stuck-after 100ms --stop-timeout 1h", []string{drains, stops}, egret.ExitFailed,
 			[]string{"task out/0 did not come back from Execute", "task stuck: out/0"}, "begun\n"},
 		{"an exit, and Execute hangs", "bolt", "--stuck-after -1s --stop-timeout 1h", []string{drains, stops, ""}, egret.ExitInterrupted, nil, "begun\n"},

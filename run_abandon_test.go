@@ -65,13 +65,13 @@ func TestDrainGoesOnWithoutACall(t *testing.T) {
 				require.True(t, finished)
 				require.Equal(t, 5*time.Second, s.Elapsed, "a second in the task, and one at the end")
 				require.EqualValues(t, 1, stat(t, s, "lines/0").AbandonedCalls)
-				where := ", split 1"
+				where := " of split 1"
 				name := map[string]string{"splits": "Splits", "open": "Open", "next": "Next"}[what]
 				if what == "splits" {
 					where = ""
 				}
-				require.Len(t, log.with("the source of lines ignores its context: "+name+" is left behind"+where), 1)
-				left := log.with("a call of the source of lines/0 did not come back; its goroutine is left behind")
+				require.Len(t, log.with("the source of lines ignores its context: "+name+where+" is left behind"), 1)
+				left := log.with("a call that task lines/0 has made did not come back; its goroutine is left behind")
 				require.Len(t, left, 1)
 				require.Contains(t, left[0], "run_abandon_test.go:")
 				want := map[string]int{"splits": 0, "open": 10, "next": 15}[what]
@@ -152,7 +152,7 @@ func TestEndGoesOnWithoutACall(t *testing.T) {
 					require.ErrorIs(t, err, egret.ErrDrain)
 					require.Equal(t, 2*time.Second, s.Elapsed)
 				}
-				require.Len(t, log.with("a call of the source of in/0 did not come back"), 1)
+				require.Len(t, log.with("a call that task in/0 has made did not come back"), 1)
 				close(free)
 			})
 		})

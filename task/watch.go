@@ -204,7 +204,7 @@ func (s *Supervisor) replace(id tuple.TaskID, call metrics.Sight, began time.Dur
 	switch kind {
 	case inPrepare:
 		until = c.born
-	case inNext: // when it began is known by the looks alone
+	case inNext, inAck, inFail: // when it began is known by the looks alone
 		until = max(c.watch.before, c.born)
 	}
 	c.cancel()
