@@ -193,6 +193,8 @@ func agree(t *testing.T, s *egret.Stats, got map[string]float64, perTask bool) {
 		add("egret_room_tuples", x.Room)
 		add("egret_restarts_total", x.Restarts)
 		add("egret_refused_total", x.Refused)
+		add("egret_stuck_calls_total", x.Stuck)
+		add("egret_abandoned_calls_total", x.AbandonedCalls)
 		want["egret_throttled_seconds_total"+labels()] += x.Throttled.Seconds()
 		if x.Component != "in" {
 			add("egret_queued_tuples", x.Queued)

@@ -302,7 +302,7 @@ func TestQueueStops(t *testing.T) {
 						return ctx.Err()
 					}
 					if i%50 == 0 {
-						time.Sleep(5 * time.Second) // when the task is long gone
+						time.Sleep(900 * time.Millisecond) // when the task is gone
 					}
 					return nil
 				}

@@ -35,6 +35,8 @@ const (
 	throttled       = "egret_throttled_seconds_total"
 	restarts        = "egret_restarts_total"
 	refused         = "egret_refused_total"
+	stuck           = "egret_stuck_calls_total"
+	abandoned       = "egret_abandoned_calls_total"
 )
 
 // A family is a metric and its labels beside topology, component and task.
@@ -72,6 +74,8 @@ var ofComponents = []family{
 	{name: throttled, help: "Time in which a receiver without room held tasks up."},
 	{name: restarts, help: "Incarnations of tasks after the first."},
 	{name: refused, help: "Parcels, reports and limits that came from or for a dead incarnation."},
+	{name: stuck, help: "Calls of user code that lasted longer than StuckAfter."},
+	{name: abandoned, help: "Calls of sources and queues that ignored the end of their context."},
 }
 
 // A series is one number of a task.
@@ -110,4 +114,6 @@ var ofTasks = []series{
 	{name: throttled, per: 1e9, of: func(m *metrics.Task) int64 { return m.Throttled.Load() }},
 	{name: restarts, of: func(m *metrics.Task) int64 { return m.Restarts.Load() }},
 	{name: refused, of: func(m *metrics.Task) int64 { return m.Refused.Load() }},
+	{name: stuck, of: func(m *metrics.Task) int64 { return m.Stuck.Load() }},
+	{name: abandoned, of: func(m *metrics.Task) int64 { return m.AbandonedCalls.Load() }},
 }
