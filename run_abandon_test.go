@@ -370,3 +370,100 @@ func TestStuckInNextEndsTheRun(t *testing.T) {
 		})
 	}
 }
+
+// A queue whose Ack hangs gets a new life, and each message that it has brought gets
+// its one answer: those of the old life when that comes back.
+func TestStuckInAck(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		free := make(chan struct{})
+		log := &logbook{}
+		q := &broker{n: 100, chunk: 10}
+		q.next = func(context.Context, int) error { time.Sleep(500 * time.Millisecond); return nil }
+		q.ack = func(ctx context.Context, id string) error {
+			if id == "30" {
+				<-free
+			}
+			return nil
+		}
+		time.AfterFunc(40*time.Second, func() { close(free) })
+		s, err := run(t, queueing(q.queue, 1, nothing), egret.Config{OnStuck: egret.Replace, Logger: log.logger()})
+		require.NoError(t, err)
+		require.EqualValues(t, 1, s.Restarts)
+		require.Len(t, log.with("task stuck: in/0 does not come back from Ack"), 1)
+		require.Len(t, log.with("task in/0 came back from Ack after"), 1)
+		require.Equal(t, 2, q.lives)
+		q.settled(t)
+		require.Contains(t, q.with(nil), "30")
+		require.NotEmpty(t, q.with(spout.ErrUnfinished), "what the old one had")
+		require.EqualValues(t, 1, stat(t, s, "in/0").Stuck)
+		require.Positive(t, s.Abandoned)
+	})
+}
+
+// A queue that ignores its context holds up no drain. What it brings after all it
+// gets back.
+func TestDrainGoesOnWithoutAQueue(t *testing.T) {
+	for _, what := range []string{"open", "next"} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				free := make(chan struct{})
+				log := &logbook{}
+				q := &broker{n: 100, chunk: 10}
+				if what == "open" {
+					q.open = func(context.Context, *spout.Task) error { <-free; return nil }
+				} else {
+					q.next = func(_ context.Context, i int) error {
+						if i == 25 {
+							<-free
+						}
+						return nil
+					}
+				}
+				c, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+				defer cancel()
+				s, err := egret.Run(c, queueing(q.queue, 1, nothing), egret.Config{Logger: log.logger()})
+				require.NoError(t, err)
+				settled(t, s, err)
+				require.Equal(t, 5*time.Second, s.Elapsed)
+				require.EqualValues(t, 1, stat(t, s, "in/0").AbandonedCalls)
+				name := map[string]string{"open": "Open", "next": "Next"}[what]
+				require.Len(t, log.with("the queue of in ignores its context: "+name+" is left behind"), 1)
+				close(free)
+				synctest.Wait()
+				q.settled(t)
+				require.Len(t, q.with(nil), map[string]int{"open": 0, "next": 20}[what])
+				require.Len(t, q.with(spout.ErrUnfinished), map[string]int{"open": 0, "next": 10}[what])
+			})
+		})
+	}
+}
+
+// One that comes back between that and the end of its task is the task's all the same.
+func TestAQueueComesBackLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		free := make(chan struct{})
+		q := &broker{n: 100, chunk: 10}
+		q.next = func(_ context.Context, i int) error {
+			if i == 25 {
+				<-free
+			}
+			return nil
+		}
+		time.AfterFunc(7*time.Second, func() { close(free) })
+		c, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		top := queueing(q.queue, 1, func(in tuple.Tuple, _ *bolt.Collector) error {
+			if in.String("n") == "19" {
+				time.Sleep(9 * time.Second)
+			}
+			return nil
+		})
+		s, err := egret.Run(c, top, quiet(egret.Config{}))
+		require.NoError(t, err)
+		settled(t, s, err)
+		require.Equal(t, 9*time.Second, s.Elapsed)
+		q.settled(t)
+		require.Len(t, q.with(nil), 20)
+		require.Len(t, q.with(spout.ErrUnfinished), 10)
+	})
+}

@@ -213,13 +213,16 @@ func (o *origin) verdict(v *acker.Verdict[run]) {
 	n := int(r.n)
 	o.trying -= n
 	m := o.c.m
-	m.Trying.Set(int64(o.trying))
+	if o.answer == nil {
+		m.Trying.Set(int64(o.trying))
+	}
 	if f := o.c.set.Verdict; f != nil {
 		f(&Verdict{Tree: tuple.TreeID{Task: o.c.id, Incarnation: o.c.life, Seq: v.Seq}, Batch: r.batch, First: int(r.first), N: n, Outcome: v.Outcome, Fails: v.Fails})
 	}
 	switch {
 	case o.answer != nil:
 		o.answer(v)
+		o.c.m.Trying.Set(int64(o.trying)) // when they are counted
 	case v.Outcome == acker.Done:
 		if len(v.Fails) == 0 {
 			o.done(r, n)

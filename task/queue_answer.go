@@ -109,39 +109,41 @@ func (t *queueTask) answer(v *acker.Verdict[run]) {
 		t.origin.tellTimedOut(r.n, why)
 		lost, counter = fmt.Errorf("%w: %s", spout.ErrTimedOut, why), &m.TimedOut
 	}
-	acked, told := 0, 0
+	// Counted when all is said: a call may hang, and the counters become another life's.
+	acked, failed, given, over := 0, 0, 0, 0
 	for i := range int(r.n) {
 		if t.replaced {
 			return // in the middle of it: what is unanswered, Stopped hands back
 		}
-		failed := len(fails) > 0 && int(fails[0].Index) == i
 		if t.dead {
-			m.Lost.Add(1)
+			over++
 			continue
 		}
 		at := int(r.first) + i
 		switch {
-		case failed:
-			m.Failed.Add(1)
+		case len(fails) > 0 && int(fails[0].Index) == i:
+			failed++
 			t.handBack(r.batch, at, failure(&fails[0]))
 			fails = fails[1:]
 		case v.Outcome == acker.Done:
 			acked++
 			t.ack(r.batch, at)
 		default:
-			counter.Add(1)
+			given++
 			t.handBack(r.batch, at, lost)
 		}
-		told++
 	}
 	if t.replaced {
 		return
 	}
+	m.Lost.Add(int64(over))
+	m.Failed.Add(int64(failed))
+	counter.Add(int64(given))
 	if acked > 0 {
 		m.Acked.Add(int64(acked))
 		m.Complete.Record(t.now-r.at, int64(acked))
 	}
-	if told > 0 {
+	if told := acked + failed + given; told > 0 {
 		t.origin.settled(r.batch, told)
 	}
 }
@@ -176,7 +178,6 @@ func (t *queueTask) handBack(b *spout.Batch, i int, why error) bool {
 	if !first {
 		return false
 	}
-	t.m.HandedBack.Add(1)
 	ctx := t.alive
 	if t.phase == queueStopping {
 		ctx = context.WithoutCancel(ctx)
@@ -184,6 +185,7 @@ func (t *queueTask) handBack(b *spout.Batch, i int, why error) bool {
 	t.enterCall(inFail)
 	err := t.calling("Fail", func() error { return t.queue.Fail(ctx, id, why) })
 	if t.leaveCall() {
+		t.m.HandedBack.Add(1)
 		t.answered("Fail", id, err)
 	}
 	return true
