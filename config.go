@@ -120,7 +120,8 @@ const (
 	// the old one had is replayed, and the new one takes one tuple at a time for a
 	// while; a message that is alone in hand when Execute hangs, and was in hand at a
 	// hang before, is dead. When the old code comes back after all, what it says is
-	// refused and its Close is called.
+	// refused and its Close is called. Until then two incarnations run beside each
+	// other, so what they share needs a lock.
 	Replace
 )
 

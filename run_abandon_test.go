@@ -3,6 +3,7 @@ package egret_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -252,14 +253,12 @@ func TestStuckInCloseAtTheEnd(t *testing.T) {
 func TestStuckInCloseOfALife(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		free := make(chan struct{})
-		lives := 0
-		var closed []int
-		log := &logbook{}
+		var lives atomic.Int64
+		d, log := newDiary(), &logbook{}
 		top := topology.New("closes", func(b *topology.Builder) {
 			in := b.Spout("in", spout.Slice(texts(20)...)).Emits("n")
 			b.Bolt("out", factory(func() *made {
-				lives++
-				mine := lives
+				mine := lives.Add(1)
 				return &made{
 					execute: func(in tuple.Tuple, _ *bolt.Collector) error {
 						if in.String("n") == "3" && mine == 1 {
@@ -268,7 +267,7 @@ func TestStuckInCloseOfALife(t *testing.T) {
 						return nil
 					},
 					close: func() error {
-						closed = append(closed, mine)
+						d.add("%d", mine)
 						if mine == 1 {
 							<-free
 						}
@@ -281,7 +280,7 @@ func TestStuckInCloseOfALife(t *testing.T) {
 		s, err := run(t, top, egret.Config{OnStuck: egret.Replace, Logger: log.logger()})
 		require.NoError(t, err)
 		require.Equal(t, 10500*time.Millisecond, s.Elapsed)
-		require.Equal(t, []int{1, 2}, closed)
+		require.Equal(t, []string{"1", "2"}, d.entries())
 		require.EqualValues(t, 1, s.Restarts)
 		require.Len(t, log.with("task died: out/0: panic in Execute: boom"), 1)
 	})
@@ -291,12 +290,12 @@ func TestStuckInCloseOfALife(t *testing.T) {
 func TestStuckInPrepareEndsTheRun(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		free := make(chan struct{})
-		lives, closed := 0, 0
+		var lives atomic.Int64
+		var closed atomic.Int64
 		top := topology.New("prepares", func(b *topology.Builder) {
 			in := b.Spout("in", spout.Slice(texts(20)...)).Emits("n")
 			b.Bolt("out", factory(func() *made {
-				lives++
-				mine := lives
+				mine := lives.Add(1)
 				return &made{
 					prepare: func(context.Context, *bolt.Task) error {
 						<-free
@@ -305,17 +304,17 @@ func TestStuckInPrepareEndsTheRun(t *testing.T) {
 						}
 						return nil
 					},
-					close: func() error { closed++; return nil },
+					close: func() error { closed.Add(1); return nil },
 				}
 			}), in.Shuffle())
 		})
 		s, err := run(t, top, egret.Config{OnStuck: egret.Replace})
 		require.EqualError(t, err, "topology prepares: task out/0 has died 6 times in a row, the last time of: out/0: Prepare did not come back for 12.1s")
-		require.Equal(t, 6, lives)
+		require.EqualValues(t, 6, lives.Load())
 		require.EqualValues(t, 6, stat(t, s, "out/0").Stuck)
 		close(free)
 		synctest.Wait()
-		require.Equal(t, 3, closed, "each life whose Prepare has succeeded, if late")
+		require.EqualValues(t, 3, closed.Load(), "each life whose Prepare has succeeded, if late")
 	})
 }
 
@@ -325,11 +324,10 @@ func TestStuckInNext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		free := make(chan struct{})
 		log, d, got := &logbook{}, newDiary(), newTally()
-		hung := false
+		var hung atomic.Bool
 		source := &numbers{n: 1000, chunk: 100, prompt: true}
 		source.next = func(c context.Context, _ string, at int) error {
-			if at == 500 && !hung {
-				hung = true
+			if at == 500 && hung.CompareAndSwap(false, true) {
 				<-free
 				d.at("back %v", c.Err())
 			}

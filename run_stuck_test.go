@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -247,17 +248,16 @@ func TestZombiesAreRefused(t *testing.T) {
 					free := make(chan struct{})
 					d, got := newDiary(), newTally()
 					log := &logbook{}
-					first := true
-					lives := 0
+					var first atomic.Bool // lives run beside each other
+					first.Store(true)
+					var lives atomic.Int64
 					top := topology.New("zombies", func(b *topology.Builder) {
 						b.Guarantee(g)
 						in := b.Spout("in", slow(60, time.Second)).Emits("n")
 						mid := b.Bolt("mid", factory(func() *made {
-							lives++
-							mine := lives
+							mine := lives.Add(1)
 							hang := func(in string, out *bolt.Collector) {
-								if what == in && first {
-									first = false
+								if what == in && first.CompareAndSwap(true, false) {
 									<-free
 									for range 1000 {
 										if out != nil {
@@ -271,14 +271,12 @@ func TestZombiesAreRefused(t *testing.T) {
 								prepare: func(context.Context, *bolt.Task) error { hang("prepare", nil); return nil },
 								execute: func(in tuple.Tuple, out *bolt.Collector) error {
 									hang("execute", out)
-									if what == "panic" && first {
-										first = false
+									if what == "panic" && first.CompareAndSwap(true, false) {
 										<-free
 										d.at("%d back", mine)
 										panic("late")
 									}
-									if what == "loop" && first {
-										first = false
+									if what == "loop" && first.CompareAndSwap(true, false) {
 										for out.Context().Err() == nil || len(free) == 0 {
 											select {
 											case <-free:
