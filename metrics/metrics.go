@@ -93,7 +93,7 @@ type Task struct {
 	// AbandonedCalls are calls of the source that did not return soon after their
 	// context had ended, and were left behind.
 	AbandonedCalls Counter
-	Stale     Counter // positions of dead incarnations that were refused; the supervisor's
+	Stale          Counter // positions of dead incarnations that were refused; the supervisor's
 
 	Execute  Histogram // a parcel's time divided by its tuples; of a tuple above 100 us its own time
 	Complete Histogram // from emission of a tree to its last ack, for each of its messages
