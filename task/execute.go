@@ -111,7 +111,7 @@ func (t *boltTask) execute() int {
 	end := min(p.Len(), from+t.step)
 	t.call.Begin(uint8(inExecute), before, from, end)
 	for t.row < end && t.out.stops == 0 && !t.dead && !t.call.Asked() {
-		failed += t.some(p, min(end, t.row+askedEvery))
+		failed += t.some(p, end)
 	}
 	n := t.row - from
 	if !t.leaveCall() {
@@ -207,7 +207,7 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 				return 1
 			}
 			t.row++
-			if t.out.stops > 0 {
+			if t.out.stops > 0 || t.call.Asked() {
 				break
 			}
 		}
@@ -233,7 +233,7 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 			break
 		}
 		t.row++
-		if t.out.stops > 0 {
+		if t.out.stops > 0 || t.call.Asked() {
 			break
 		}
 	}

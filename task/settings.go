@@ -76,7 +76,6 @@ const (
 	leaveAfter   = time.Second            // user code may go on after its context has ended
 	carefulFor   = 8                      // times StuckAfter, tuple by tuple after a hang
 	stopLook     = 250 * time.Millisecond // between looks for stuck tasks while the run is being stopped
-	askedEvery   = 16                     // tuples until a bolt task looks whether it is to begin a new call
 	maxHangs     = 2                      // of a message, then it is dead
 	commitEvery  = 100 * time.Millisecond // at most so often for a split
 	emptyPause   = time.Millisecond       // after a Next that appended nothing
