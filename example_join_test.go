@@ -2,6 +2,7 @@ package egret_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,10 +14,13 @@ import (
 )
 
 // match is a bolt with two inputs: orders and their payments, in any order.
-type match struct{ orders, payments map[string]*bolt.Held }
+type match struct {
+	orders, payments map[string]*bolt.Held
+	paid             map[string]bool
+}
 
 func newMatch() bolt.Bolt {
-	return &match{map[string]*bolt.Held{}, map[string]*bolt.Held{}}
+	return &match{map[string]*bolt.Held{}, map[string]*bolt.Held{}, map[string]bool{}}
 }
 
 func (m *match) Execute(in tuple.Tuple, out *bolt.Collector) error {
@@ -26,18 +30,22 @@ func (m *match) Execute(in tuple.Tuple, out *bolt.Collector) error {
 	}
 	h := out.Retain(in) // it is not acked when Execute returns
 	id := h.String("id")
-	other := others[id]
-	if other == nil {
-		if again := mine[id]; again != nil {
-			again.Ack() // a replay has come, of which h is
-		}
-		mine[id] = h // waits for the other
-		return nil
+	if again := mine[id]; again != nil {
+		again.Ack() // ids are unique, so h is a replay of it
 	}
-	out.Anchor(h, other).Emit(id, "paid") // both are done when all is that comes of this
-	h.Ack()
-	other.Ack()
-	delete(others, id)
+	mine[id] = h
+	if other := others[id]; other != nil {
+		out.Anchor(h, other).Emit(id, "paid") // both are done when all is that comes of this
+		h.Ack()
+		other.Ack()
+		delete(others, id)
+		delete(mine, id)
+		m.paid[id] = true
+	} else if m.paid[id] { // a replay of one side alone
+		out.Anchor(h).Emit(id, "paid")
+		h.Ack()
+		delete(mine, id)
+	} // else it waits for the other
 	return nil
 }
 
@@ -45,8 +53,12 @@ func (m *match) Flush(out *bolt.Collector) error { // nothing more comes for now
 	for id, h := range m.orders {
 		out.Anchor(h).Emit(id, "not paid")
 		h.Ack()
-		delete(m.orders, id)
 	}
+	for _, h := range m.payments {
+		h.Fail(bolt.Reject(errors.New("nobody has ordered this")))
+	}
+	clear(m.orders)
+	clear(m.payments)
 	return nil
 }
 

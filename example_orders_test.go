@@ -102,6 +102,6 @@ func Example_source() {
 	// Output:
 	// Oslo 3001
 	// Lyon 1990
-	// topology orders: messages are dead: 1 of 10
+	// topology orders: messages are dead: 1
 	// true 1 dead
 }

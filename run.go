@@ -147,7 +147,7 @@ func (r *Running) outcome(err error) error {
 		return err
 	}
 	if s.Dead > 0 {
-		return fmt.Errorf("topology %s: %w: %d of %d", r.plan.Topology, ErrDead, s.Dead, s.Messages)
+		return fmt.Errorf("topology %s: %w: %d", r.plan.Topology, ErrDead, s.Dead)
 	}
 	return nil
 }

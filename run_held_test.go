@@ -417,9 +417,9 @@ func TestHeldDoublesPending(t *testing.T) {
 		require.EqualValues(t, 100, s.Acked)
 		require.Zero(t, s.Replayed)
 		require.Equal(t, []string{
-			"WARN 10 messages are open and batch holds them all: MaxPending of in/0 is now 20 topology=batch component=in task=0",
-			"WARN 20 messages are open and batch holds them all: MaxPending of in/0 is now 40 topology=batch component=in task=0",
-			"WARN 40 messages are open and batch holds them all: MaxPending of in/0 is now 80 topology=batch component=in task=0",
+			"WARN 10 messages are open and batch holds them all: MaxPending of in/0 is now 20; set it to that if it is always so topology=batch component=in task=0",
+			"WARN 20 messages are open and batch holds them all: MaxPending of in/0 is now 40; set it to that if it is always so topology=batch component=in task=0",
+			"WARN 40 messages are open and batch holds them all: MaxPending of in/0 is now 80; set it to that if it is always so topology=batch component=in task=0",
 		}, log.with("MaxPending"))
 	})
 }
@@ -504,6 +504,61 @@ func TestFlush(t *testing.T) {
 			require.Len(t, flushes.entries(), 4)
 			require.Less(t, s.Elapsed, 3*time.Second)
 		})
+	}
+}
+
+// A join whose pairs fail behind it, or whose sides fail before it, finds them again
+// when they are replayed after the end of all input: it is not flushed while a side
+// is on its way.
+func TestFlushWaitsForReplays(t *testing.T) {
+	for _, where := range []string{"behind", "before", "behind, by a panic", "before, by a panic"} {
+		for _, n := range []int{12, 1000} {
+			t.Run(fmt.Sprintf("%s, %d", where, n), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					tries, got := newTally(), newTally()
+					trouble := func(at, id string) error {
+						k, err := strconv.Atoi(id)
+						require.NoError(t, err)
+						if k%10 != 2 || !strings.HasPrefix(where, at) || tries.add(at+id) > 1 {
+							return nil
+						}
+						if strings.HasSuffix(where, "panic") {
+							if k%100 == 2 {
+								panic("once")
+							}
+							return nil
+						}
+						return errors.New("once")
+					}
+					s, err := run(t, topology.New("join", func(b *topology.Builder) {
+						orders := b.Spout("orders", &numbers{n: n}).Emits("id")
+						payments := b.Spout("raw", &numbers{n: n}).Emits("id")
+						paid := b.Bolt("payments", bolt.Each(func(in tuple.Tuple, out *bolt.Collector) error {
+							if err := trouble("before", in.String("id")); err != nil {
+								return err
+							}
+							out.Emit(in.String("id"))
+							return nil
+						}), payments.Shuffle()).Emits("id").Parallel(2)
+						matched := b.Bolt("match", newMatch, orders.By("id"), paid.By("id")).Emits("id", "state").Parallel(2).Holds(time.Hour)
+						b.Bolt("out", bolt.Each(func(in tuple.Tuple, _ *bolt.Collector) error {
+							if err := trouble("behind", in.String("id")); err != nil {
+								return err
+							}
+							got.add(in.String("state"))
+							if in.String("state") == "paid" {
+								got.add(in.String("id"))
+							}
+							return nil
+						}), matched.Shuffle())
+					}), egret.Config{})
+					require.NoError(t, err)
+					require.EqualValues(t, 2*n, s.Acked)
+					require.Zero(t, got.get()["not paid"])
+					require.Len(t, got.get(), n+1)
+				})
+			})
+		}
 	}
 }
 

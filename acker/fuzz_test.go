@@ -336,9 +336,9 @@ func FuzzLedger(f *testing.F) {
 			require.True(t, slices.Equal(b.learned, l.Learned(nil)), "learned: %v", b.learned)
 			require.Equal(t, b.stale, l.Stale())
 			require.Equal(t, len(b.trees), l.Len())
-			holder, waiting := l.Waiting(now, 5)
+			holder, waiting := l.Waiting(now, 5, now-3)
 			require.Equal(t, b.holder, holder)
-			require.Equal(t, b.holding > b.moving && b.moving+5 <= now, waiting)
+			require.Equal(t, b.holding > b.moving && b.holding > now-3 && b.moving+5 <= now, waiting)
 			b.ends, b.late, b.learned = b.ends[:0], b.late[:0], b.learned[:0]
 		}
 		l.check(t)

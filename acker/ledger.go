@@ -347,9 +347,9 @@ func (n *line[M]) remark() *note {
 }
 
 // Waiting reports whether for the time d nothing was reported but that tuples are
-// held, and the component that was the last to say so.
-func (l *Ledger[M]) Waiting(now, d time.Duration) (holder int, yes bool) {
-	return l.holder, l.holding > l.moving && now-l.moving >= d
+// held, also after a time, and the component that was the last to say so.
+func (l *Ledger[M]) Waiting(now, d, after time.Duration) (holder int, yes bool) {
+	return l.holder, l.holding > l.moving && l.holding > after && now-l.moving >= d
 }
 
 // Expire ends the trees that nobody has said anything about for Timeout. It is to

@@ -55,7 +55,7 @@ type call struct {
 
 func (a *async) Prepare(_ context.Context, task *Task) error {
 	if a.limit < 1 {
-		return fmt.Errorf("component %s allows %d calls at a time: it must be at least 1", task.Component, a.limit)
+		return Reject(fmt.Errorf("component %s allows %d calls at a time: it must be at least 1", task.Component, a.limit))
 	}
 	if len(task.Streams) > 0 {
 		a.schema = task.Streams[0]

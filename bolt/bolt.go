@@ -40,7 +40,9 @@ type Bolt interface {
 // A Factory makes the bolt of one incarnation of one task.
 type Factory func() Bolt
 
-// A Preparer is a Bolt that wants to know where it is before its first tuple.
+// A Preparer is a Bolt that wants to know where it is before its first tuple. An
+// error ends the incarnation, and the run when it comes again and again, or at once
+// if [Reject] has made it.
 // ctx ends with the incarnation.
 type Preparer interface {
 	Prepare(ctx context.Context, task *Task) error
@@ -56,7 +58,8 @@ type Ticker interface {
 // A Flusher is a Bolt that retains tuples for others to come. Flush is called when
 // it holds some and, for now, no others will come: all sources before it have ended,
 // are being drained, or have failed and will be opened again when what is open is
-// done, so they wait for what is held. It should let go of that. What it does not
+// done, so they wait for what is held; no replay is on its way; and so it has been
+// for 200 ms. It should let go of what it holds. What it does not
 // anchor to tuples that it holds is tracked like what Tick emits.
 //
 // It is called again when messages were replayed since, and may be called when the

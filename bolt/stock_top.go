@@ -38,10 +38,10 @@ type topRow struct {
 
 func (t *top) Prepare(_ context.Context, task *Task) error {
 	if t.n < 0 {
-		return fmt.Errorf("component %s keeps the top %d tuples: it must be at least 0, which is all", task.Component, t.n)
+		return Reject(fmt.Errorf("component %s keeps the top %d tuples: it must be at least 0, which is all", task.Component, t.n))
 	}
 	if len(task.Streams) == 0 {
-		return fmt.Errorf("component %s keeps the top tuples and declares no stream: add .Emits(...) with the fields of its input", task.Component)
+		return Reject(fmt.Errorf("component %s keeps the top tuples and declares no stream: add .Emits(...) with the fields of its input", task.Component))
 	}
 	return nil
 }

@@ -66,6 +66,9 @@ type boltTask struct {
 	index     []int32 // of senders, by TaskID
 	eof       []bool  // by sender: its present life has passed on the end
 	dry       []bool  // by sender: it has nothing more for now
+	arrived   uint64  // news of that, and parcels
+	waits     uint64  // arrived, when a timer was set for quiet
+	quiet     uint64  // arrived, of which nothing has come for flushAfter
 	flushCall uint64  // calls when Flush was last called
 	open      int     // senders that have not
 	empty     [][]*tuple.Parcel
@@ -157,7 +160,7 @@ func (t *boltTask) begin() {
 	}
 	if err != nil {
 		t.bolt = nil
-		t.fail(fmt.Errorf("%s: Prepare: %w", t.m.Name, err), false, true)
+		t.fail(fmt.Errorf("%s: Prepare: %w", t.m.Name, err), bolt.IsReject(err), true)
 		return
 	}
 	t.phase = working
@@ -227,7 +230,7 @@ func (t *boltTask) Receive(ctx actor.Context, msg any) {
 		}
 	case *Dry:
 		if t.current(msg.From, msg.FromLife, msg.ToLife) {
-			t.dry[t.index[msg.From]] = true
+			t.news(int(t.index[msg.From]), !msg.Not)
 		}
 	case *Ask:
 		if t.current(msg.From, msg.FromLife, msg.ToLife) {
@@ -247,6 +250,8 @@ func (t *boltTask) Receive(ctx actor.Context, msg any) {
 		}, false, true)
 	case tick:
 		t.tick()
+	case quiet:
+		t.quiet = msg.arrived
 	case sayHeld:
 		t.idleHeld()
 	case tickNow:
@@ -278,7 +283,7 @@ func (t *boltTask) parcel(p *tuple.Parcel) {
 		t.m.Refused.Add(1)
 		return
 	}
-	t.dry[t.index[p.From]] = false
+	t.news(int(t.index[p.From]), false)
 	t.window.Weighed(p.Len(), p.Text())
 	t.queue = append(t.queue, p)
 	t.queued += p.Len()
@@ -293,7 +298,7 @@ func (t *boltTask) forgetSender(task tuple.TaskID) {
 	}
 	t.window.Reset(int(i))
 	t.empty[i] = nil
-	t.dry[i] = false
+	t.news(int(i), false)
 	if t.eof[i] {
 		t.eof[i] = false
 		t.open++
@@ -423,10 +428,22 @@ func (t *boltTask) rest() {
 	}
 }
 
+// news notes that a sender has something, or nothing more for now.
+func (t *boltTask) news(sender int, dry bool) {
+	t.dry[sender] = dry
+	t.arrived++
+	if !dry {
+		t.out.wet()
+	}
+}
+
 // runDry passes on that there is nothing more for now, when all senders have said
 // so, behind what Flush emits.
 func (t *boltTask) runDry() {
 	if t.phase != working || !t.tracked() {
+		return
+	}
+	if t.origin != nil && len(t.origin.waiting) > 0 {
 		return
 	}
 	for i := range t.dry {
@@ -435,6 +452,16 @@ func (t *boltTask) runDry() {
 		}
 	}
 	if f, is := t.bolt.(bolt.Flusher); is && len(t.parts) > 0 && t.flushCall != t.calls {
+		// What has been sent may fail yet, and the replays come by several ways. Those
+		// who hear of it take their dryness back, which is here long before the wait is
+		// over.
+		if t.quiet != t.arrived {
+			if t.waits != t.arrived {
+				t.waits = t.arrived
+				t.after(flushAfter, quiet{t.arrived})
+			}
+			return
+		}
 		if !t.callOwn(inFlush, func() error { return f.Flush(t.collector) }) {
 			return
 		}

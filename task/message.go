@@ -37,10 +37,12 @@ type End struct {
 }
 
 // A Dry says that its sender has sent all that it had for now, and waits for what
-// is held: its input has ended, but for replays. The next parcel takes it back.
+// is held: its input has ended, but for replays. The next parcel takes it back, or a
+// Dry that says Not.
 type Dry struct {
 	From, To         tuple.TaskID
 	FromLife, ToLife tuple.Incarnation
+	Not              bool
 }
 
 // A Peer says which life of a task is the present one and where it is. All
@@ -88,10 +90,11 @@ type (
 type (
 	begin   struct{} // the pause before this life is over
 	tick    struct{}
-	press   struct{} // is MaxPending in the way of what is held?
-	sayHeld struct{} // still at rest, with tuples that are held?
-	check   struct{} // deadlines and still-queued notes, each quarter of the message timeout
-	ask     struct{} // still without room?
+	press   struct{}                 // is MaxPending in the way of what is held?
+	quiet   struct{ arrived uint64 } // is there still nothing new?
+	sayHeld struct{}                 // still at rest, with tuples that are held?
+	check   struct{}                 // deadlines and still-queued notes, each quarter of the message timeout
+	ask     struct{}                 // still without room?
 	replay  struct{ at int64 }
 	reopen  struct{ split int } // the pause of a split is over
 	commit  struct{}            // positions that wait to be told

@@ -30,11 +30,13 @@ type origin struct {
 	open     int
 	bytes    int // of batches that are kept
 	trying   int
-	limit    int   // of open, at present
-	pressing bool  // a timer is set, to see whether the limit is in the way
-	pressed  int64 // messages when it was set
-	size     int   // messages a tree, at present
-	grow     int   // trees done since size last changed
+	limit    int           // of open, at present
+	pressing bool          // a timer is set, to see whether the limit is in the way
+	pressed  int64         // messages when it was set
+	pressIn  time.Duration // how long it waits
+	emitted  time.Duration // when a message was last emitted for the first time
+	size     int           // messages a tree, at present
+	grow     int           // trees done since size last changed
 	waiting  replays
 	alarm    int64         // the time of the replay timer that is wanted; 0: none
 	overdue  int64         // messages that timed out
@@ -79,7 +81,7 @@ func (o *origin) setup() {
 			o.ledger.Lost(c.now, acker.Death{Task: tuple.TaskID(id), Life: p.Life - 1})
 		}
 	}
-	o.limit = c.set.MaxPending
+	o.limit, o.pressIn = c.set.MaxPending, pressAfter
 	c.m.MaxPending.Set(int64(o.limit))
 	o.size = o.most()
 	o.blame = map[try]*attempt{}
@@ -107,7 +109,7 @@ func (o *origin) full() bool {
 	}
 	if !o.pressing {
 		o.pressing, o.pressed = true, o.c.m.Messages.Load()
-		o.c.after(pressAfter, press{})
+		o.c.after(o.pressIn, press{})
 	}
 	return true
 }
@@ -117,12 +119,14 @@ func (o *origin) full() bool {
 func (o *origin) press() {
 	o.pressing = false
 	if o.open < o.limit || o.c.m.Messages.Load() != o.pressed {
+		o.pressIn = pressAfter
 		return
 	}
-	if holder, yes := o.ledger.Waiting(o.c.now, pressAfter); yes {
+	if holder, yes := o.ledger.Waiting(o.c.now, o.pressIn, o.emitted); yes {
 		o.limit *= 2
+		o.pressIn = pressAgain
 		o.c.m.MaxPending.Set(int64(o.limit))
-		o.c.set.Event(&Notice{Task: o.c.m.Name, Text: fmt.Sprintf("%d messages are open and %s holds them all: MaxPending of %s is now %d", o.open, o.c.plan.Components[holder].Name, o.c.m.Name, o.limit)})
+		o.c.set.Event(&Notice{Task: o.c.m.Name, Text: fmt.Sprintf("%d messages are open and %s holds them all: MaxPending of %s is now %d; set it to that if it is always so", o.open, o.c.plan.Components[holder].Name, o.c.m.Name, o.limit)})
 	}
 }
 
@@ -133,6 +137,7 @@ func (o *origin) emit(b *spout.Batch, first int) int {
 	n := min(o.size, end-first)
 	o.tree(run{batch: b, first: int32(first), n: int32(n), at: o.c.now}, s, cells[:n*len(s.Kinds)])
 	o.open += n
+	o.emitted = o.c.now
 	o.c.m.Messages.Add(int64(n))
 	return n
 }
@@ -382,6 +387,7 @@ func (o *origin) wait(a *attempt, by cause) {
 		a.due += backoff(a.failures)
 	}
 	heap.Push(&o.waiting, a)
+	o.c.out.wet()
 }
 
 // over reports whether another attempt would be one too many.

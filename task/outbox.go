@@ -53,6 +53,7 @@ type outbox struct {
 	kept    int
 	stops   int           // kept, and one more while a bolt wants to be left alone
 	held    int           // shuffles
+	saidDry bool          // to a pair, maybe
 	since   time.Duration // when kept last rose from 0
 	asking  bool          // a timer is set
 	rnd     wyrand
@@ -472,9 +473,27 @@ func (o *outbox) dry() {
 }
 
 func (o *outbox) dryTo(pr *pair) {
-	pr.dry = true
+	pr.dry, o.saidDry = true, true
+	o.sayDry(pr, false)
+}
+
+// wet takes back that there is nothing more for now: something will come.
+func (o *outbox) wet() {
+	if !o.saidDry {
+		return
+	}
+	o.saidDry = false
+	for _, pr := range o.pairs {
+		if pr.dry {
+			pr.dry = false
+			o.sayDry(pr, true)
+		}
+	}
+}
+
+func (o *outbox) sayDry(pr *pair, not bool) {
 	if pr.ref != nil {
-		o.c.ctx.Send(pr.ref, &Dry{From: o.c.id, FromLife: o.c.life, To: pr.task, ToLife: o.c.peers[pr.task].Life})
+		o.c.ctx.Send(pr.ref, &Dry{From: o.c.id, FromLife: o.c.life, To: pr.task, ToLife: o.c.peers[pr.task].Life, Not: not})
 	}
 }
 

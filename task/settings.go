@@ -71,8 +71,10 @@ const (
 	reportSize   = 64 // entries a report
 	backoffFirst = 50 * time.Millisecond
 	backoffMost  = 10 * time.Second
-	heldAfter    = 250 * time.Millisecond // of rest, then a bolt says what it holds
+	heldAfter    = 100 * time.Millisecond // of rest, then a bolt says what it holds
 	pressAfter   = time.Second            // of nothing but what is held, then MaxPending doubles
+	pressAgain   = 200 * time.Millisecond // the same when it has just doubled
+	flushAfter   = 200 * time.Millisecond // of dryness: a failure behind it may bring replays
 	leaveAfter   = time.Second            // user code may go on after its context has ended
 	carefulFor   = 8                      // times StuckAfter, tuple by tuple after a hang
 	stopLook     = 250 * time.Millisecond // between looks for stuck tasks while the run is being stopped

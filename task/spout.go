@@ -526,6 +526,8 @@ func (t *spoutTask) rest() {
 	if t.origin != nil && !t.origin.atRest() {
 		if read || t.mustWait() {
 			t.origin.runDry()
+		} else {
+			t.out.wet() // it is read on
 		}
 		return
 	}
