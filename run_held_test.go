@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -424,6 +425,92 @@ func TestHeldDoublesPending(t *testing.T) {
 	})
 }
 
+// A tick between makes no difference to that.
+func TestHeldDoublesPendingBetweenTicks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ticks := 0
+		s, err := run(t, topology.New("batch", func(b *topology.Builder) {
+			in := b.Spout("in", &numbers{n: 64}).Emits("n")
+			b.Bolt("batch", func() bolt.Bolt {
+				var held []*bolt.Held
+				return &made{execute: func(in tuple.Tuple, out *bolt.Collector) error {
+					if held = append(held, out.Retain(in)); len(held) == 64 {
+						for _, h := range held {
+							h.Ack()
+						}
+					}
+					return nil
+				}, tick: func(*bolt.Collector) error { ticks++; return nil }}
+			}, in.Shuffle()).Every(50 * time.Millisecond)
+		}), egret.Config{MaxPending: 1, MessageTimeout: 10 * time.Minute})
+		require.NoError(t, err)
+		require.EqualValues(t, 64, s.Acked)
+		require.Less(t, ticks, 100, "some 3 s of virtual time")
+	})
+}
+
+// Calls of Async that take long hold nothing that waits for others, so MaxPending
+// stays what it is.
+func TestAsyncKeepsToMaxPending(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		log, open := &logbook{}, int64(0)
+		r, err := egret.Start(t.Context(), calls(2000, bolt.Async(4, func(ctx context.Context, in tuple.Tuple, _ func(...any)) error {
+			select {
+			case <-time.After(10 * time.Second):
+			case <-ctx.Done():
+			}
+			return ctx.Err()
+		}), func(tuple.Tuple, *bolt.Collector) error { return nil }), egret.Config{MaxPending: 8, TreeSize: 1, Logger: log.logger()})
+		require.NoError(t, err)
+		for range 60 {
+			time.Sleep(time.Second)
+			open = max(open, r.Stats().Open)
+		}
+		r.Stop()
+		_, err = r.Wait()
+		require.ErrorIs(t, err, egret.ErrDrain)
+		require.LessOrEqual(t, open, int64(8))
+		require.Empty(t, log.with("MaxPending"))
+	})
+}
+
+// A very long Holds is long, and an error without a text is an error.
+func TestHeldEdges(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		log := &logbook{}
+		type own struct{ error }
+		var none *own
+		first := true
+		s, err := run(t, topology.New("edges", func(b *topology.Builder) {
+			in := b.Spout("in", &numbers{n: 3}).Emits("n")
+			b.Bolt("keep", func() bolt.Bolt {
+				var held []*bolt.Held
+				return &made{execute: func(in tuple.Tuple, out *bolt.Collector) error {
+					if h := out.Retain(in); in.String("n") == "1" && first {
+						first = false
+						h.Fail(none) // whose Error panics
+					} else {
+						held = append(held, h)
+					}
+					return nil
+				}, tick: func(*bolt.Collector) error {
+					for _, h := range held {
+						h.Ack()
+					}
+					held = nil
+					return nil
+				}}
+			}, in.Shuffle()).Every(time.Hour).Holds(math.MaxInt64)
+		}), egret.Config{Logger: log.logger()})
+		require.NoError(t, err)
+		require.EqualValues(t, 3, s.Acked)
+		require.EqualValues(t, 1, s.Failed)
+		require.Zero(t, s.TimedOut)
+		require.Zero(t, s.Restarts)
+		require.Len(t, log.with("*egret_test.own, whose Error panics"), 1)
+	})
+}
+
 // The bound on kept bytes is not doubled: a topology that holds more than it may
 // waits for its timeouts.
 func TestHeldKeepsToBytes(t *testing.T) {
@@ -449,6 +536,7 @@ func TestHeldKeepsToBytes(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 40, s.Acked)
 		require.Len(t, log.with("MaxPending of in/0 is now 20"), 1)
+		require.Len(t, log.with("batch holds them all, and MaxPendingBytes is reached"), 1)
 		require.Empty(t, log.with("MaxPending of in/0 is now 40"))
 		require.Zero(t, s.Replayed)
 	})

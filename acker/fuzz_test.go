@@ -35,6 +35,7 @@ type page struct {
 	deadline time.Duration
 	fails    map[uint16]Fail
 	holder   int
+	waits    bool
 	message  int
 }
 
@@ -170,7 +171,7 @@ func (b *book) report(now time.Duration, r *Report, drafts []draft) {
 			b.end(p, Lost)
 			continue
 		}
-		p.deadline = now + b.timeout
+		p.deadline, p.waits = now+b.timeout, false
 		p.toggle(d.edges)
 		for _, t := range d.goals {
 			p.goals[t] = true
@@ -181,18 +182,27 @@ func (b *book) report(now time.Duration, r *Report, drafts []draft) {
 	}
 	for _, seq := range r.Queued {
 		if p := b.tree(seq); p != nil {
-			p.deadline = now + b.timeout
+			p.deadline, p.waits = now+b.timeout, false
 		}
 	}
 	for _, h := range r.Held {
 		if p := b.tree(h.Seq); p != nil {
-			p.holder = h.Component
+			p.holder, p.waits = h.Component, h.Waits
 			b.holder, b.holding = h.Component, now
 			if h.Within {
 				p.deadline = now + b.timeout
 			}
 		}
 	}
+}
+
+func (b *book) waiting(now, d time.Duration) bool {
+	for _, p := range b.trees {
+		if !p.waits {
+			return false
+		}
+	}
+	return b.holding > b.moving && b.moving+d <= now
 }
 
 func (b *book) expire(now time.Duration) {
@@ -265,7 +275,7 @@ func (t *tape) report(next uint64) (*Report, []draft) {
 	case 32:
 		r.Queued = append(r.Queued, seq())
 	case 48:
-		r.Held = append(r.Held, Held{Seq: seq(), Component: t.pick(5), Within: t.pick(2) == 0})
+		r.Held = append(r.Held, Held{Seq: seq(), Component: t.pick(5), Within: t.pick(2) == 0, Waits: t.pick(3) > 0})
 	}
 	return r, drafts
 }
@@ -336,9 +346,9 @@ func FuzzLedger(f *testing.F) {
 			require.True(t, slices.Equal(b.learned, l.Learned(nil)), "learned: %v", b.learned)
 			require.Equal(t, b.stale, l.Stale())
 			require.Equal(t, len(b.trees), l.Len())
-			holder, waiting := l.Waiting(now, 5, now-3)
+			holder, waiting := l.Waiting(now, 5)
 			require.Equal(t, b.holder, holder)
-			require.Equal(t, b.holding > b.moving && b.holding > now-3 && b.moving+5 <= now, waiting)
+			require.Equal(t, b.waiting(now, 5), waiting)
 			b.ends, b.late, b.learned = b.ends[:0], b.late[:0], b.learned[:0]
 		}
 		l.check(t)

@@ -96,6 +96,7 @@ type line[M any] struct {
 type note struct {
 	fails  []Fail // by index
 	holder int
+	waits  bool // the last that was said is that it is held, by one who waits for others
 }
 
 // A grave is a death that the ledger knows of, and while a report is read the
@@ -232,6 +233,9 @@ func (l *Ledger[M]) Report(now time.Duration, r *Report) {
 		n.xor ^= e.Xor
 		n.mask |= e.Mask
 		n.deadline = deadline
+		if n.note != nil {
+			n.note.waits = false
+		}
 		if n.xor == 0 {
 			l.end(n, Done)
 		}
@@ -239,6 +243,9 @@ func (l *Ledger[M]) Report(now time.Duration, r *Report) {
 	for _, seq := range r.Queued {
 		if n := l.find(seq); n != nil {
 			n.deadline = deadline
+			if n.note != nil {
+				n.note.waits = false
+			}
 		}
 	}
 	for _, h := range r.Held {
@@ -246,7 +253,8 @@ func (l *Ledger[M]) Report(now time.Duration, r *Report) {
 			if h.Within {
 				n.deadline = deadline
 			}
-			n.remark().holder = h.Component
+			t := n.remark()
+			t.holder, t.waits = h.Component, h.Waits
 			l.holder, l.holding = h.Component, now
 		}
 	}
@@ -347,9 +355,14 @@ func (n *line[M]) remark() *note {
 }
 
 // Waiting reports whether for the time d nothing was reported but that tuples are
-// held, also after a time, and the component that was the last to say so.
-func (l *Ledger[M]) Waiting(now, d, after time.Duration) (holder int, yes bool) {
-	return l.holder, l.holding > l.moving && l.holding > after && now-l.moving >= d
+// held, and that was the last to be said of every open tree, by one who waits for
+// other tuples. It returns the component that was the last to say so.
+func (l *Ledger[M]) Waiting(now, d time.Duration) (holder int, yes bool) {
+	yes = l.holding > l.moving && now-l.moving >= d
+	if yes {
+		l.each(func(n *line[M]) { yes = yes && n.note != nil && n.note.waits })
+	}
+	return l.holder, yes
 }
 
 // Expire ends the trees that nobody has said anything about for Timeout. It is to

@@ -85,6 +85,7 @@ type Held struct {
 	Seq       uint64
 	Component int
 	Within    bool
+	Waits     bool // for other tuples, and not for a call that is under way
 }
 
 // A Verdict ends a tree. There is exactly one for each tree that was opened.

@@ -17,7 +17,8 @@ import (
 //
 // What comes of a quick call is emitted before that of a slow one which began
 // earlier; see [AsyncInOrder]. f is called by several goroutines at the same time,
-// may use in for ever, and must return soon after ctx has ended: its task has then.
+// may use in for ever, calls yield from one goroutine at a time and not after it has
+// returned, and must return soon after ctx has ended: its task has then.
 // A call that takes longer than the topology's message timeout needs a component
 // that Holds for as long, or its message is replayed meanwhile.
 func Async(limit int, f func(ctx context.Context, in tuple.Tuple, yield func(values ...any)) error) Factory {

@@ -113,8 +113,13 @@ func (t *Task) Output(stream string) Output {
 type Output int
 
 // Reject makes of err an error that Execute returns when another try would not
-// help: the message is dead at once.
-func Reject(err error) error { return &rejected{err} }
+// help: the message is dead at once. Reject(nil) is nil.
+func Reject(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &rejected{err}
+}
 
 type rejected struct{ err error }
 

@@ -167,7 +167,7 @@ func (r *recorder) tree(tree tuple.TreeID, b *spout.Batch, first, n int) {
 		key := messageKey{tree.Task, tree.Incarnation, b.Number, i}
 		m := r.byKey[key]
 		if m == nil {
-			m = r.newMessage(tree.Task)
+			m = r.newMessage(tree.Task, b.Split < 0)
 			r.byKey[key] = m
 		}
 		r.waits(m, false)
@@ -180,13 +180,15 @@ func (r *recorder) tree(tree tuple.TreeID, b *spout.Batch, first, n int) {
 	r.trees[tree] = slices.Clone(s.next)
 }
 
-func (r *recorder) newMessage(id tuple.TaskID) *message {
+func (r *recorder) newMessage(id tuple.TaskID, letter bool) *message {
 	s := &r.stations[id]
 	m := &message{task: id, ordinal: s.messages}
 	s.messages++
 	switch {
 	case s.input:
-		r.emitted++
+		if !letter {
+			r.emitted++
+		}
 		m.epoch = r.emitted
 	case s.own == "Finish":
 		m.epoch = math.MaxInt
@@ -219,7 +221,7 @@ func (r *recorder) message(id tuple.TaskID, stream int, row *tuple.Row) {
 	if len(s.next) > 0 {
 		a, s.next = s.next[0], s.next[1:]
 	} else { // not tracked
-		m := r.newMessage(id)
+		m := r.newMessage(id, false)
 		a = &attempt{message: m}
 		m.attempts = append(m.attempts, a)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -181,7 +182,11 @@ func (o *Own) Histogram(name, help string, unit Unit) (*Histogram, error) {
 }
 
 func (o *Own) get(d Definition) (*Metric, error) {
-	all := o.All()
+	was := o.all.Load()
+	var all []*Metric
+	if was != nil {
+		all = *was
+	}
 	for _, m := range all {
 		if m.Name == d.Name {
 			return m, m.differs(d)
@@ -203,7 +208,9 @@ func (o *Own) get(d Definition) (*Metric, error) {
 	if d.Kind == HistogramKind {
 		m.Histogram = new(Histogram)
 	}
-	all = append(all, m) // a reader of the shorter slice does not look behind its end
-	o.all.Store(&all)
+	grown := append(slices.Clone(all), m)
+	if !o.all.CompareAndSwap(was, &grown) {
+		return o.get(d) // the life before this one has not come back, and is here too
+	}
 	return m, nil
 }

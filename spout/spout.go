@@ -66,8 +66,13 @@ type Committer interface {
 }
 
 // Fatal makes of err an error that ends the run when Next, Open or Splits
-// returns it, without another try.
-func Fatal(err error) error { return &fatal{err} }
+// returns it, without another try. Fatal(nil) is nil.
+func Fatal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fatal{err}
+}
 
 type fatal struct{ err error }
 

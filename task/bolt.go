@@ -61,6 +61,7 @@ type boltTask struct {
 	back        []returned
 	paused      bool   // Execute is to be left alone
 	calls       uint64 // of user code, or stretches of them
+	ticks       uint64 // of those, Tick
 
 	senders   []tuple.TaskID
 	index     []int32 // of senders, by TaskID
@@ -181,6 +182,9 @@ func (t *boltTask) begin() {
 func (t *boltTask) guard(during callKind, f func()) (ok bool) {
 	t.during = during.String()
 	t.calls++
+	if during == inTick {
+		t.ticks++
+	}
 	t.enterCall(during)
 	defer func() {
 		r := recover()
@@ -387,8 +391,8 @@ func (t *boltTask) callTick() {
 
 // rest looks whether all input has ended, and whether what Finish emitted is done.
 func (t *boltTask) rest() {
-	if len(t.parts) > 0 && !t.saying && t.said != t.calls {
-		t.saying, t.said = true, t.calls
+	if len(t.parts) > 0 && !t.saying && t.said != t.calls-t.ticks {
+		t.saying, t.said = true, t.calls-t.ticks
 		t.after(heldAfter, sayHeld{})
 	}
 	if t.hand != nil || t.head < len(t.queue) || t.out.kept > 0 || t.away > 0 {
@@ -477,7 +481,7 @@ func (t *boltTask) runDry() {
 // spouts that wait for it know (R10).
 func (t *boltTask) idleHeld() {
 	t.saying = false
-	if t.said != t.calls {
+	if t.said != t.calls-t.ticks {
 		return // it has done something, and comes to rest again
 	}
 	t.sayHeld()

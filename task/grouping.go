@@ -21,6 +21,7 @@ type choice struct {
 	given   []uint64         // of a partial key: tuples, by lane
 	chooser topology.Chooser // of a custom one
 	lanes   []int            // what chooser said last
+	room    []int            // that it is given
 	view    tuple.View
 }
 
@@ -31,6 +32,7 @@ func (ch *choice) setup(c *core, r *topology.Route) (err error) {
 	case topology.PartialKey:
 		ch.given = make([]uint64, to.Parallel)
 	case topology.Custom:
+		ch.room = make([]int, 0, to.Parallel)
 		s := topology.Sender{Stream: c.node.Streams[r.Stream], Index: c.plan.Tasks[c.id].Index, To: to.Name, Tasks: to.Parallel}
 		defer func() {
 			if v := recover(); v != nil {
@@ -90,7 +92,7 @@ func (t *route) consult(s *tuple.Schema, r *tuple.Row) (err error) {
 			}
 		}
 	}()
-	ch.lanes = ch.chooser(ch.view.Tuple(s, r), ch.lanes[:0])
+	ch.lanes = ch.chooser(ch.view.Tuple(s, r), ch.room[:0])
 	for _, k := range ch.lanes {
 		if uint(k) >= uint(len(t.lanes)) {
 			return mistake(s, t.Route, fmt.Sprintf("it chose task %d, and there are tasks 0 to %d", k, len(t.lanes)-1))

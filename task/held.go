@@ -163,7 +163,7 @@ func (t *boltTask) settle(h *heldTuple, err error) {
 		if bolt.IsReject(err) {
 			class = acker.Rejected
 		}
-		text = t.failureText(class, err.Error())
+		text = t.failureText(class, errorText(err))
 	}
 	for _, r := range h.refs {
 		p := r.part
@@ -212,7 +212,7 @@ func (t *boltTask) dropHand() {
 func (t *boltTask) sayHeld() {
 	component := t.plan.Tasks[t.id].Component
 	for _, p := range t.parts {
-		t.reports.held(p.tree, component, p.last+t.node.Holds > t.now)
+		t.reports.held(p.tree, component, p.last > t.now-t.node.Holds, t.away == 0)
 	}
 }
 

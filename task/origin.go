@@ -34,7 +34,7 @@ type origin struct {
 	pressing bool          // a timer is set, to see whether the limit is in the way
 	pressed  int64         // messages when it was set
 	pressIn  time.Duration // how long it waits
-	emitted  time.Duration // when a message was last emitted for the first time
+	starved  bool          // it was told that PendingBytes is in the way
 	size     int           // messages a tree, at present
 	grow     int           // trees done since size last changed
 	waiting  replays
@@ -99,12 +99,10 @@ func (o *origin) keep(b *spout.Batch) {
 	o.bytes += b.Size()
 }
 
-// full reports whether MaxPending or its bytes are reached.
+// full reports whether MaxPending or its bytes are reached, and then has it looked
+// at whether that is in the way.
 func (o *origin) full() bool {
-	if o.bytes >= o.c.set.PendingBytes && o.open > 0 {
-		return true
-	}
-	if o.open < o.limit {
+	if !o.atLimit() {
 		return false
 	}
 	if !o.pressing {
@@ -114,15 +112,27 @@ func (o *origin) full() bool {
 	return true
 }
 
+func (o *origin) atLimit() bool {
+	return o.open >= o.limit || o.bytes >= o.c.set.PendingBytes && o.open > 0
+}
+
 // press doubles the limit if nothing but it is in the way: all that is open is
 // held by bolts that wait for what the limit keeps out (R10).
 func (o *origin) press() {
 	o.pressing = false
-	if o.open < o.limit || o.c.m.Messages.Load() != o.pressed {
+	if !o.atLimit() || o.c.m.Messages.Load() != o.pressed {
 		o.pressIn = pressAfter
 		return
 	}
-	if holder, yes := o.ledger.Waiting(o.c.now, o.pressIn, o.emitted); yes {
+	holder, yes := o.ledger.Waiting(o.c.now, o.pressIn)
+	switch {
+	case !yes:
+	case o.bytes >= o.c.set.PendingBytes:
+		if !o.starved {
+			o.starved = true
+			o.c.set.Event(&Notice{Task: o.c.m.Name, Text: fmt.Sprintf("%d messages are open, %s holds them all, and MaxPendingBytes is reached: %s emits no more until some are let go of", o.open, o.c.plan.Components[holder].Name, o.c.m.Name)})
+		}
+	default:
 		o.limit *= 2
 		o.pressIn = pressAgain
 		o.c.m.MaxPending.Set(int64(o.limit))
@@ -137,7 +147,6 @@ func (o *origin) emit(b *spout.Batch, first int) int {
 	n := min(o.size, end-first)
 	o.tree(run{batch: b, first: int32(first), n: int32(n), at: o.c.now}, s, cells[:n*len(s.Kinds)])
 	o.open += n
-	o.emitted = o.c.now
 	o.c.m.Messages.Add(int64(n))
 	return n
 }

@@ -91,9 +91,9 @@ func (r *reporter) queued(t tuple.TreeID) {
 	m.Queued = append(m.Queued, t.Seq)
 }
 
-func (r *reporter) held(t tuple.TreeID, component int, within bool) {
+func (r *reporter) held(t tuple.TreeID, component int, within, waits bool) {
 	if m := r.to(t); m != nil {
-		m.Held = append(m.Held, acker.Held{Seq: t.Seq, Component: component, Within: within})
+		m.Held = append(m.Held, acker.Held{Seq: t.Seq, Component: component, Within: within, Waits: waits})
 	}
 }
 
