@@ -27,6 +27,7 @@ type record struct {
 	edges   *edgeBook
 	store   *simStore      // nil: nothing survives
 	splits  [][]*splitBook // by part
+	queues  []*queueBook   // by part; nil: no queue
 	roots   map[uint64]*root
 	all     []*root // in the order in which they were made
 	places  map[place]*execution
@@ -47,6 +48,8 @@ type record struct {
 	forgot                         int            // entries of reports that were dropped
 	hung                           int            // calls
 	hungIn                         map[string]int // of those, outside Execute, by task
+
+	drained, stopped bool // the run was asked to end before its input had ended
 }
 
 // A routeKey is a key that one input of a part is grouped by.
@@ -81,12 +84,13 @@ func (b *splitBook) once(what string, n int) bool {
 
 // A root is a message, of a spout or of a bolt's own, and all that comes of it.
 type root struct {
-	id     uint64
-	name   string
-	stream int
-	all    []*execution
-	owner  *proc // of a bolt's own message: the incarnation, with which it dies
-	born   time.Duration
+	id       uint64
+	name     string
+	stream   int
+	all      []*execution
+	delivery *delivery // nil: not of a queue
+	owner    *proc     // of a bolt's own message: the incarnation, with which it dies
+	born     time.Duration
 
 	reads                int // each may become an attempt
 	verdicts             int
@@ -149,7 +153,11 @@ func newRecord(w *World, s *scene) *record {
 		roots: map[uint64]*root{}, places: map[place]*execution{}, owners: map[routeKey]int{}, halves: map[routeKey][]int{}, crossed: map[string]int{}, harm: map[*proc]bool{}, hungIn: map[string]int{},
 	}
 	for i := range s.parts {
-		rec.splits = append(rec.splits, nil)
+		rec.splits, rec.queues = append(rec.splits, nil), append(rec.queues, nil)
+		if s.parts[i].queue != nil {
+			rec.queues[i] = rec.newQueueBook(i)
+			continue
+		}
 		for k, n := range s.parts[i].splits {
 			rec.splits[i] = append(rec.splits[i], &splitBook{part: i, index: k, messages: n, onces: map[string]bool{}})
 		}
@@ -404,6 +412,10 @@ func (rec *record) event(e task.Event) {
 	case *task.StoreError:
 		if rec.store == nil || rec.store.fails == 0 {
 			rec.violate("dead letters", "cannot %s: an error that no store has returned: %v", e.Doing, e.Err)
+		}
+	case *task.QueueError:
+		if rec.broken+rec.panics == 0 {
+			rec.violate("sources", "%s: an error that no queue has returned: %v", e.Task, e.Err)
 		}
 	case *task.SourceError:
 		if rec.broken == 0 {

@@ -19,6 +19,7 @@ func (rec *record) atEnd(err error) {
 	} else {
 		rec.atLeastOnce()
 	}
+	rec.queuesAtEnd()
 	rec.laws()
 	rec.ends()
 	if rec.store != nil {
@@ -61,6 +62,10 @@ func (rec *record) atLeastOnce() {
 		slack = 3
 	}
 	rec.expected(func(m *root) {
+		if m.delivery != nil {
+			rec.queueRoot(m)
+			return
+		}
 		if rec.harmed(m.owner) {
 			return // a bolt's own message dies with it
 		}
@@ -91,6 +96,10 @@ func (rec *record) atLeastOnce() {
 func (rec *record) atMostOnce() {
 	quiet := rec.kills+rec.panics+rec.broken == 0
 	rec.expected(func(m *root) {
+		if m.delivery != nil {
+			rec.queueRoot(m)
+			return
+		}
 		for _, e := range m.all {
 			switch {
 			case e.tries > 1 && m.reads == 1:

@@ -277,6 +277,11 @@ func (a *adversary) kill(id tuple.TaskID, crash bool, kind string) {
 			}
 		}
 	}
+	if b := rec.queues[a.run.plan.Tasks[id].Component]; b != nil {
+		for _, d := range b.open {
+			d.m.death = len(rec.deaths) - 1
+		}
+	}
 	a.done[kind]++
 	if crash {
 		rec.crashes++

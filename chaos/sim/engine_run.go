@@ -109,6 +109,9 @@ func (r *run) wait(until func() bool) bool {
 // stuck says what has not come through, for people.
 func (r *run) stuck() string {
 	for _, m := range r.rec.all {
+		if m.delivery != nil && len(m.delivery.at) > 0 {
+			continue
+		}
 		if e := m.missing(r.w.Now()); e != nil && len(m.dead) == 0 && !r.rec.harmed(m.owner) {
 			return fmt.Sprintf("; %s waits for %s", m.name, r.rec.where(e))
 		}

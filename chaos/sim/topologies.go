@@ -88,7 +88,8 @@ type part struct {
 	prompt  bool
 	perCall int // most messages in one Next
 	wait    time.Duration
-	errs    int // one in so many messages finds the source broken; 0: none
+	errs    int        // one in so many messages finds the source broken; 0: none
+	queue   *queuePlan // nil: it is a source
 
 	// Of a bolt.
 	act     act
@@ -116,6 +117,10 @@ func (s *scene) String() string {
 	for i := range s.parts {
 		p := &s.parts[i]
 		text += fmt.Sprintf("  %s x%d", p.name, p.parallel)
+		if p.queue != nil {
+			text += fmt.Sprintf(": %d messages, up to %d a call, %v\n", p.splits[0], p.perCall, p.queue)
+			continue
+		}
 		if p.spout() {
 			text += fmt.Sprintf(": splits of %v messages, up to %d a call, prompt %v, broken one in %d\n", p.splits, p.perCall, p.prompt, p.errs)
 			continue
@@ -190,6 +195,7 @@ func draw(seed uint64, o *Options) *scene {
 	}
 	s.drawSettings(r)
 	s.drawParts(r)
+	s.drawQueues()
 	s.fit(o.messages())
 	if s.mood >= deadly {
 		s.drawFaults(r)
@@ -479,7 +485,9 @@ func (s *scene) topology(rec *record) *topology.Topology {
 		for i := range s.parts {
 			p := &s.parts[i]
 			var c *topology.Component
-			if p.spout() {
+			if p.queue != nil {
+				c = b.Queue(p.name, rec.queues[i].queue)
+			} else if p.spout() {
 				c = b.Spout(p.name, rec.source(i))
 			} else {
 				var subs []topology.Subscription

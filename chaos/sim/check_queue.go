@@ -1,0 +1,105 @@
+package sim
+
+import (
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+// queuesAtEnd checks the answers that queues have got when a run has come to its
+// end: one for each message, or none if the life that had it was killed.
+func (rec *record) queuesAtEnd() {
+	for _, b := range rec.queues {
+		if b != nil {
+			b.atEnd()
+		}
+	}
+}
+
+func (b *queueBook) atEnd() {
+	rec := b.rec
+	b.look()
+	now, whole := rec.w.Now(), !rec.drained && !rec.stopped
+	last := make([]*delivery, b.total)
+	acked, failed := map[string]int64{}, map[string]int64{}
+	for _, d := range b.all {
+		rec.checks++
+		last[d.number] = d
+		killed := d.to.proc.silent != never
+		switch {
+		case d.answered(now) && d.acked:
+			acked[d.to.task]++
+			if rec.scene.guarantee == topology.AtMostOnce && rec.scene.mood == peaceful && !rec.stopped {
+				for _, e := range d.m.all {
+					if e.tries == 0 {
+						rec.violate("executions", "%s is acked, but %s, and nothing has died", d.m.name, rec.where(e))
+					}
+				}
+			}
+		case d.answered(now):
+			failed[d.to.task]++
+		case !killed:
+			rec.violate("answers", "%s has no answer, and the life that had it was not killed", d.m.name)
+		}
+	}
+	if b.fresh < b.total && whole {
+		rec.violate("nothing is lost", "%s has delivered %d messages of %d", rec.scene.parts[b.part].name, b.fresh, b.total)
+	}
+	for n, d := range last[:b.fresh] {
+		settled := d.answered(now) && (d.acked || b.over(d))
+		if !settled && whole && !b.plan.eager {
+			rec.violate("nothing is lost", "message %d of %s is neither acked nor given up", n, rec.scene.parts[b.part].name)
+		}
+	}
+	for _, q := range b.lives {
+		rec.checks++
+		if q.proc.silent == never {
+			if q.hand != 0 {
+				rec.violate("answers", "a life of %s has ended with %d messages in hand", q.task, q.hand)
+			}
+			if q.closed == 0 && q.open {
+				rec.violate("close", "a life of %s was never closed", q.task)
+			}
+			failed[q.task] -= int64(q.behind) // which are in no books
+		}
+		if q.closed > 1 {
+			rec.violate("close", "a life of %s was closed %d times", q.task, q.closed)
+		}
+	}
+	if rec.kills > 0 {
+		return // what was counted in the middle of a call counts
+	}
+	for _, m := range rec.ms {
+		if rec.taskPart(m.Name) != b.part {
+			continue
+		}
+		count := m.Acked.Load()
+		if rec.scene.guarantee == topology.AtMostOnce {
+			count = m.Untracked.Load()
+		}
+		if count != acked[m.Name] || m.HandedBack.Load() != failed[m.Name] {
+			rec.violate("laws", "%s counts %d acked and %d handed back, and was told %d and %d", m.Name, count, m.HandedBack.Load(), acked[m.Name], failed[m.Name])
+		}
+	}
+}
+
+// queueRoot checks the executions of a queue's message: it is emitted once.
+func (rec *record) queueRoot(m *root) {
+	for _, e := range m.all {
+		if e.tries > 1 {
+			rec.violate("executions", "%s: %s, and it is never replayed", m.name, rec.where(e))
+		}
+	}
+	if len(m.dead) > 0 {
+		rec.violate("dead letters", "%s is dead, and belongs to a queue", m.name)
+	}
+}
+
+// taskPart returns the part of a task, by its name.
+func (rec *record) taskPart(name string) int {
+	for id := range rec.plan.Tasks {
+		if rec.plan.TaskName(tuple.TaskID(id)) == name {
+			return rec.plan.Tasks[id].Component
+		}
+	}
+	return -1
+}
