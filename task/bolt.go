@@ -442,9 +442,10 @@ func (t *boltTask) news(sender int, dry bool) {
 }
 
 // runDry passes on that there is nothing more for now, when all senders have said
-// so, behind what Flush emits.
+// so, behind what Flush emits. That may be behind Finish, if a sender had ended and
+// its next life has sent something.
 func (t *boltTask) runDry() {
-	if t.phase != working || !t.tracked() {
+	if !t.tracked() {
 		return
 	}
 	if t.origin != nil && len(t.origin.waiting) > 0 {

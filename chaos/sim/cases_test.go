@@ -278,6 +278,27 @@ var cases = []struct {
 			}
 		}, "",
 	},
+	{
+		// A queue dies just behind its end, and what had failed comes again: it passes
+		// bolts that have finished, and one behind them that holds it waits for Flush.
+		"an input that begins again behind its end",
+		func(s *scene) {
+			s.parts[0].queue, s.parts[0].splits = &queuePlan{most: 50, eager: true}, []int{30}
+			s.parts[1].act, s.parts[1].trouble, s.parts[1].oneIn = counting, failures, 3
+			s.parts[2].act, s.parts[2].hold = holding, 100
+		},
+		func(s *stage) {
+			s.with(func(from, to string, msg any) Verdict {
+				s.rec.queues[0].look()
+				if _, is := msg.(*task.End); is && from == s0 && !s.acted && len(s.rec.queues[0].again) > 0 {
+					s.acted = true
+					s.acts++
+					s.killAt(s.w.Now()+ms, s0)
+				}
+				return Verdict{}
+			})
+		}, "",
+	},
 	// What the network must never do: the checkers notice.
 	{"a parcel is lost", nothing, never1(func(m any) bool { _, is := m.(*tuple.Parcel); return is }, Verdict{Drop: true}), "timeouts"},
 	{"a parcel comes twice", func(s *scene) { s.set.AlwaysEncode = true }, never1(func(m any) bool { _, is := m.(*tuple.Parcel); return is }, Verdict{Copies: 1}), "timeouts"},
