@@ -64,8 +64,8 @@ type Ticker interface {
 //
 // It is called again when messages were replayed since, and may be called when the
 // last tuple was let go of just before; behind Finish, too, if a task before it has
-// died behind its end and its next life has sent something. In a topology that is not tracked it is
-// called once, before Finish.
+// died behind its end and its next life has sent something. In a topology that is
+// not tracked it is called once, before Finish.
 type Flusher interface {
 	Flush(out *Collector) error
 }

@@ -32,7 +32,7 @@ func newStage(t *testing.T, seed uint64, edit func(*scene)) *stage {
 		seed: seed, mood: deadly, keys: 10, net: Links{LateEvery: -1, FreezeEvery: -1}, cost: 20 * us,
 		set: task.Settings{
 			ParcelSize: 4, Linger: ms, MaxPending: 100, PendingBytes: 1 << 20, TreeSize: 4,
-			MessageTimeout: time.Second, MaxReplays: 8, Logger: slog.New(slog.DiscardHandler),
+			MessageTimeout: time.Second, MaxReplays: 8, Began: time.Unix(1_000_000_000, 0), Logger: slog.New(slog.DiscardHandler),
 		},
 		parts: []part{
 			{name: "s0", parallel: 1, streams: 1, splits: []int{300}, perCall: 16},

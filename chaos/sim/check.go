@@ -85,6 +85,7 @@ func (b *splitBook) once(what string, n int) bool {
 // A root is a message, of a spout or of a bolt's own, and all that comes of it.
 type root struct {
 	id       uint64
+	part     int
 	name     string
 	stream   int
 	all      []*execution
@@ -100,6 +101,7 @@ type root struct {
 	rejects              int
 	strays               int // rejects by a grouping that has chosen a task that is not there
 	dead                 []moment
+	letters              letterBook
 	replays              int // of its dead letter
 	acked                bool
 	kin                  *root // to whose tuples these are anchored too; nil: see head
@@ -126,7 +128,15 @@ type moment struct {
 }
 
 func (m moment) happened(now time.Duration) bool {
-	return m.at <= now && m.at <= min(m.by.silent, m.by.left)
+	return m.at != never && m.at <= now && m.at <= min(m.by.silent, m.by.left)
+}
+
+// moment is now, in the call of a proc; never, if that was killed in this call.
+func (rec *record) moment(p *proc) moment {
+	if p.state == ended && p.silent != never {
+		return moment{never, p}
+	}
+	return moment{rec.w.Now(), p}
 }
 
 func happened(ms []moment, now time.Duration) bool {
@@ -184,7 +194,7 @@ func (rec *record) read(b *splitBook, n int) *root {
 }
 
 func (rec *record) add(part int, id uint64, name string) *root {
-	m := &root{id: id, name: name, stream: streamOf(id, rec.scene.parts[part].streams), death: -1}
+	m := &root{id: id, part: part, name: name, stream: streamOf(id, rec.scene.parts[part].streams), death: -1}
 	for _, at := range rec.scene.descend(part, id, m.stream) {
 		e := &execution{place: at, root: m}
 		rec.places[at] = e
@@ -270,8 +280,13 @@ func (rec *record) passed(b *splitBook, n int, how string) {
 			return
 		}
 		m := b.roots[b.below]
-		if e := m.missing(now); e != nil && !happened(m.dead, now) {
+		e := m.missing(now)
+		switch dead := happened(m.dead, now); {
+		case e != nil && !dead:
 			rec.violate("positions", "%v is %s %d, but %s is neither done nor dead: %s is missing", b, how, n, m.name, rec.where(e))
+			return
+		case e != nil && !rec.told(m):
+			rec.violate("positions", "%v is %s %d, but %s is dead and nobody has heard of its letter", b, how, n, m.name)
 			return
 		}
 	}
@@ -308,6 +323,10 @@ func (rec *record) verdict(v *task.Verdict) {
 	defer rec.edges.forget(v.Tree)
 	for i := range v.N {
 		s, cells := v.Batch.Message(v.First + i)
+		if isLetter(rec.plan.Node(v.Tree.Task).Streams[s.Stream].Stream) {
+			rec.letterVerdict(v, i, cells, s.Kinds, bad)
+			continue
+		}
 		m := rec.roots[tuple.CloneRow(cells, s.Kinds)[0].Uint64()]
 		m.verdicts++
 		if f, failed := bad[i]; failed && f.Class == acker.Hung {
@@ -384,6 +403,14 @@ func (rec *record) cross(b *simBolt, what string) bool {
 func (rec *record) event(e task.Event) {
 	switch e := e.(type) {
 	case *task.DeadLetter:
+		if isLetter(e.Stream) {
+			if rec.store == nil {
+				rec.letterDead(e, rec.w.running)
+			} else if m := rec.letterRoot(e.Values); !happened(m.letters.dead, rec.w.Now()) {
+				rec.violate("dead letters", "the letter of %s is told to be dead and is not stored", m.name)
+			}
+			break
+		}
 		m := rec.roots[e.Values[0].Uint64()]
 		if rec.store == nil {
 			m.dead = append(m.dead, moment{rec.w.Now(), rec.w.running})

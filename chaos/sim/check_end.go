@@ -73,6 +73,7 @@ func (rec *record) atLeastOnce() {
 		if e != nil && !dead {
 			rec.violate("nothing is lost", "the run has ended, but %s is neither done nor dead: %s is missing", m.name, rec.where(e))
 		}
+		rec.lettersOf(m)
 		if !m.acked && !dead {
 			rec.violate("nothing is lost", "the run has ended, and %s was never acked", m.name)
 		}

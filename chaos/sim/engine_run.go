@@ -130,7 +130,11 @@ func (r *run) step() bool {
 		}
 		for k := range n.Parallel {
 			m := r.rec.ms[int(n.First)+k]
-			if open, most := m.Open(), m.MaxPending.Load()+int64(r.scene.set.TreeSize); open > most {
+			most := m.MaxPending.Load() + int64(r.scene.set.TreeSize)
+			if n.Dead {
+				most += m.MaxPending.Load() // their letters
+			}
+			if open := m.Open(); open > most {
 				r.rec.violate("pending", "%s has %d messages open, and MaxPending is %d", m.Name, open, m.MaxPending.Load())
 			}
 			if m.MaxPending.Load() > int64(r.scene.set.MaxPending) && !r.scene.holds() {

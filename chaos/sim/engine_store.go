@@ -112,8 +112,12 @@ func (s *simStore) Bury(all []*task.DeadLetter) error {
 			l.ID = strconv.Itoa(len(s.letters) + 1)
 			s.letters[l.ID] = true
 		}
-		m := s.rec.roots[l.Values[0].Uint64()]
-		m.dead = append(m.dead, moment{s.rec.w.Now(), s.rec.w.outside})
+		if isLetter(l.Stream) {
+			s.rec.letterDead(l, s.rec.w.outside)
+		} else {
+			m := s.rec.roots[l.Values[0].Uint64()]
+			m.dead = append(m.dead, moment{s.rec.w.Now(), s.rec.w.outside})
+		}
 		if s.replays > 0 && err == nil {
 			s.replays--
 			s.waiting = append(s.waiting, l)
@@ -131,7 +135,9 @@ func (s *simStore) Replays() ([]*task.DeadLetter, error) {
 	s.waiting = nil
 	for _, l := range all {
 		s.given[l.ID] = true
-		s.rec.roots[l.Values[0].Uint64()].replays++
+		if !isLetter(l.Stream) {
+			s.rec.roots[l.Values[0].Uint64()].replays++
+		}
 	}
 	return all, err
 }

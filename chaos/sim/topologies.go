@@ -80,8 +80,9 @@ type part struct {
 	name     string
 	parallel int
 	streams  int
-	direct   []int  // by stream: the tasks that its direct subscriber has, 0: none; nil: of no stream
-	inputs   []edge // none: a spout
+	direct   []int                     // by stream: the tasks that its direct subscriber has, 0: none; nil: of no stream
+	inputs   []edge                    // none: a spout
+	mourns   map[int]topology.Grouping // parts to whose dead letters it listens; then it has no inputs
 
 	// Of a spout.
 	splits  []int // messages of each
@@ -128,6 +129,9 @@ func (s *scene) String() string {
 		for _, e := range p.inputs {
 			text += fmt.Sprintf(" <-%s.%s(%v)", s.parts[e.from].name, streamName(e.stream), e.grouping)
 		}
+		if p.mourns != nil {
+			text += fmt.Sprintf(" <- dead letters %v", p.mourns)
+		}
 		text += fmt.Sprintf(": %v, up to %v", p.act, p.spend)
 		if p.act.retains() {
 			text += fmt.Sprintf(", %d at most, together %v, forgets one in %d", p.hold, p.together, p.forgets)
@@ -152,7 +156,7 @@ func (p *part) directTasks(stream int) int {
 	return p.direct[stream]
 }
 
-func (p *part) spout() bool { return len(p.inputs) == 0 }
+func (p *part) spout() bool { return len(p.inputs) == 0 && p.mourns == nil }
 
 func streamName(i int) string {
 	if i == 0 {
@@ -197,6 +201,7 @@ func draw(seed uint64, o *Options) *scene {
 	s.drawParts(r)
 	s.drawQueues()
 	s.fit(o.messages())
+	s.drawMourner()
 	if s.mood >= deadly {
 		s.drawFaults(r)
 	}
@@ -214,6 +219,7 @@ func (s *scene) drawSettings(r *rand.Rand) {
 		MessageTimeout: one(r, time.Second, time.Second, 5*time.Second, 30*time.Second),
 		MaxReplays:     one(r, 0, 1, 2, 8, 8, -1),
 		AlwaysEncode:   chance(r, 25),
+		Began:          time.Unix(1_000_000_000, 0).UTC(),
 		Logger:         slog.New(slog.DiscardHandler),
 	}
 	s.cost = one[time.Duration](r, -1, 5*time.Microsecond, 50*time.Microsecond, 500*time.Microsecond)
@@ -490,7 +496,7 @@ func (s *scene) topology(rec *record) *topology.Topology {
 			} else if p.spout() {
 				c = b.Spout(p.name, rec.source(i))
 			} else {
-				var subs []topology.Subscription
+				subs := s.mournings(p, declared)
 				for _, e := range p.inputs {
 					from := declared[e.from].Stream(streamName(e.stream))
 					switch e.grouping {

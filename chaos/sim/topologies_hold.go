@@ -83,7 +83,7 @@ func (b *simBolt) letGo(out *bolt.Collector) {
 			k.Fail(b.inTrouble(k.e, k.what))
 			continue
 		}
-		k.e.oks = append(k.e.oks, moment{rec.w.Now(), b.proc})
+		k.e.oks = append(k.e.oks, rec.moment(b.proc))
 		k.Ack()
 	}
 }
@@ -158,7 +158,7 @@ func (b *simBolt) called(_ gocontext.Context, in tuple.Tuple, yield func(...any)
 	if k.what != none {
 		return b.inTrouble(k.e, k.what)
 	}
-	k.e.oks = append(k.e.oks, moment{b.rec.w.Now(), b.proc})
+	k.e.oks = append(k.e.oks, b.rec.moment(b.proc))
 	return nil
 }
 

@@ -198,6 +198,9 @@ func (b *simBolt) Prepare(ctx gocontext.Context, t *bolt.Task) error {
 
 func (b *simBolt) Execute(in tuple.Tuple, out *bolt.Collector) error {
 	rec, s := b.rec, b.rec.scene
+	if s.parts[b.part].mourns != nil {
+		return b.mourn(in)
+	}
 	e := rec.begin(b, in)
 	if e == nil {
 		return bolt.Reject(errTuple)
@@ -225,7 +228,7 @@ func (b *simBolt) Execute(in tuple.Tuple, out *bolt.Collector) error {
 	if what != none {
 		return b.inTrouble(e, what)
 	}
-	e.oks = append(e.oks, moment{rec.w.Now(), b.proc})
+	e.oks = append(e.oks, rec.moment(b.proc))
 	return nil
 }
 
