@@ -1,6 +1,8 @@
 package sim
 
 import (
+	gocontext "context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -50,6 +52,7 @@ type record struct {
 	hungIn                         map[string]int // of those, outside Execute, by task
 
 	drained, stopped bool // the run was asked to end before its input had ended
+	halved           bool // and has ended with messages open
 }
 
 // A routeKey is a key that one input of a part is grouped by.
@@ -86,6 +89,8 @@ func (b *splitBook) once(what string, n int) bool {
 type root struct {
 	id       uint64
 	part     int
+	split    *splitBook // that it was read from; nil: none
+	index    int        // in it
 	name     string
 	stream   int
 	all      []*execution
@@ -188,7 +193,9 @@ func (rec *record) read(b *splitBook, n int) *root {
 		k := len(b.roots)
 		id := mix(uint64(b.part), uint64(b.index), uint64(k))
 		name := fmt.Sprintf("%s message %d of split %d", rec.scene.parts[b.part].name, k, b.index)
-		b.roots = append(b.roots, rec.add(b.part, id, name))
+		m := rec.add(b.part, id, name)
+		m.split, m.index = b, k
+		b.roots = append(b.roots, m)
 	}
 	return b.roots[n]
 }
@@ -441,7 +448,7 @@ func (rec *record) event(e task.Event) {
 			rec.violate("dead letters", "cannot %s: an error that no store has returned: %v", e.Doing, e.Err)
 		}
 	case *task.QueueError:
-		if rec.broken+rec.panics == 0 {
+		if rec.broken+rec.panics == 0 && !(errors.Is(e.Err, gocontext.Canceled) && !rec.whole()) {
 			rec.violate("sources", "%s: an error that no queue has returned: %v", e.Task, e.Err)
 		}
 	case *task.SourceError:

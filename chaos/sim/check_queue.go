@@ -18,7 +18,7 @@ func (rec *record) queuesAtEnd() {
 func (b *queueBook) atEnd() {
 	rec := b.rec
 	b.look()
-	now, whole := rec.w.Now(), !rec.drained && !rec.stopped
+	now, whole := rec.w.Now(), rec.whole()
 	last := make([]*delivery, b.total)
 	acked, failed := map[string]int64{}, map[string]int64{}
 	for _, d := range b.all {
@@ -28,7 +28,7 @@ func (b *queueBook) atEnd() {
 		switch {
 		case d.answered(now) && d.acked:
 			acked[d.to.task]++
-			if rec.scene.guarantee == topology.AtMostOnce && rec.scene.mood == peaceful && !rec.stopped {
+			if rec.scene.guarantee == topology.AtMostOnce && rec.scene.mood == peaceful && !rec.halved {
 				for _, e := range d.m.all {
 					if e.tries == 0 {
 						rec.violate("executions", "%s is acked, but %s, and nothing has died", d.m.name, rec.where(e))

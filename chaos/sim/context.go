@@ -122,7 +122,11 @@ func (c *context) Block(fn func() any) {
 	if p, ok := c.in(); ok {
 		w := p.world
 		w.left.Blocks++
-		w.push(event{at: w.Now() + w.delay(), kind: atBlock, proc: p, fn: fn, msg: message{sent: w.Now()}})
+		at := w.Now() + w.delay()
+		if w.wait > 0 {
+			at += w.upTo(w.wait)
+		}
+		w.push(event{at: at, kind: atBlock, proc: p, fn: fn, msg: message{sent: w.Now()}})
 	}
 }
 

@@ -28,6 +28,7 @@ type queuePlan struct {
 // rest of a scene does not depend on it.
 func (s *scene) drawQueues() {
 	r := rand.New(rand.NewPCG(s.seed, 0x7175657565))
+	s.wait = one[time.Duration](r, 0, 0, 0, time.Millisecond, 20*time.Millisecond)
 	waits := false // for Flush, which comes when the input has ended
 	for i := range s.parts {
 		waits = waits || s.parts[i].act == holding && s.parts[i].every == 0

@@ -27,7 +27,9 @@ type run struct {
 	rec   *record
 	plan  *topology.Plan
 	adv   *adversary
+	sup   actor.Ref
 	done  bool
+	took  time.Duration
 	err   error
 	// prologue, if not nil, is called before the first event.
 	prologue func()
@@ -42,7 +44,7 @@ func play(seed uint64, o *Options) (Report, *Violation) {
 
 func newRun(s *scene, log io.Writer) *run {
 	r := &run{scene: s}
-	r.w = New(Config{Seed: s.seed, Links: s.net, Cost: s.cost, Log: log, Hangs: s.hangs.any(), OnSend: r.onSend})
+	r.w = New(Config{Seed: s.seed, Links: s.net, Cost: s.cost, Block: s.wait, Log: log, Hangs: s.hangs.any(), OnSend: r.onSend})
 	r.rec = newRecord(r.w, s)
 	if log != nil {
 		_, _ = io.WriteString(log, s.String())
@@ -74,14 +76,15 @@ func (r *run) play() {
 	if r.rec.store != nil {
 		set.Store = r.rec.store
 	}
-	sup := r.w.Spawn("supervisor", task.NewSupervisor(plan, &set, r.rec.ms, func(err error) { r.done, r.err = true, err }))
+	r.sup = r.w.Spawn("supervisor", task.NewSupervisor(plan, &set, r.rec.ms, func(err error) { r.done, r.err = true, err }))
 	if r.prologue != nil {
 		r.prologue()
 	}
 	if !r.wait(func() bool { return r.step() || r.done }) {
 		return
 	}
-	r.w.Stop(sup)
+	r.took = r.w.Now()
+	r.w.Stop(r.sup)
 	if !r.wait(nil) {
 		return
 	}
@@ -123,6 +126,7 @@ func (r *run) stuck() string {
 // something is wrong.
 func (r *run) step() bool {
 	r.adv.event()
+	r.end()
 	for i := range r.plan.Components {
 		n := &r.plan.Components[i]
 		if !n.Reads() {
@@ -154,7 +158,7 @@ func (r *run) onSend(from, to actor.Ref, msg any) Verdict {
 
 func (r *run) report() Report {
 	out := Report{
-		Seed: r.scene.seed, Mood: r.scene.mood.String(), Hash: r.w.Hash(), Events: r.w.Events(), Time: r.w.Now(),
+		Seed: r.scene.seed, Mood: r.scene.mood.String(), Hash: r.w.Hash(), Events: r.w.Events(), Time: r.took,
 		Messages: len(r.rec.all), Checks: r.rec.checks, Faults: map[string]int{},
 	}
 	for _, m := range r.rec.all {
@@ -169,6 +173,9 @@ func (r *run) report() Report {
 		if n > 0 {
 			out.Faults[what] += n
 		}
+	}
+	if !r.rec.whole() {
+		out.Faults[r.scene.ending.how]++
 	}
 	for _, d := range r.rec.deaths {
 		if d.mended > 0 {

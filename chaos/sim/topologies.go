@@ -22,10 +22,12 @@ type scene struct {
 	set       task.Settings
 	net       Links
 	cost      time.Duration
-	mixed     bool   // keys are of two kinds
-	keys      uint64 // how many different ones
+	wait      time.Duration // before a call that may wait
+	mixed     bool          // keys are of two kinds
+	keys      uint64        // how many different ones
 	faults    faults
 	hangs     hangs
+	ending    ending
 }
 
 // mood says what may go wrong in a scene.
@@ -115,6 +117,9 @@ type edge struct {
 func (s *scene) String() string {
 	text := fmt.Sprintf("seed %d, %s, %v, parcels of %d, pending %d, trees of %d, timeout %v, replays %d, %v%v\n",
 		s.seed, s.mood, s.guarantee, s.set.ParcelSize, s.set.MaxPending, s.set.TreeSize, s.set.MessageTimeout, s.set.MaxReplays, &s.faults, &s.hangs)
+	if e := &s.ending; e.how != "" {
+		text += fmt.Sprintf("  %s after %d events, within %v\n", e.how, e.at, e.after)
+	}
 	for i := range s.parts {
 		p := &s.parts[i]
 		text += fmt.Sprintf("  %s x%d", p.name, p.parallel)
@@ -206,6 +211,9 @@ func draw(seed uint64, o *Options) *scene {
 		s.drawFaults(r)
 	}
 	s.drawHangs()
+	if !o.Peaceful {
+		s.drawEnding()
+	}
 	return s
 }
 

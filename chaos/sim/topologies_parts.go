@@ -290,6 +290,9 @@ func (b *simBolt) Finish(out *bolt.Collector) error {
 	if b.finished++; b.finished > 1 {
 		b.rec.violate("finish", "%s, incarnation %d, is finished twice", b.name(), b.number)
 	}
+	if !b.rec.drained && !b.rec.inputOver(b.part) {
+		b.rec.violate("finish", "%s is finished, and its input is not at its end", b.name())
+	}
 	b.letGo(out)
 	b.rec.hangIn(b.proc, b.name(), "finish")
 	b.isLate()

@@ -19,6 +19,9 @@ type Config struct {
 	// Cost is the most that one Receive or Turn takes, besides what it spends.
 	// It is drawn from 1 us up. Default 50 us; negative: 1 ns always.
 	Cost time.Duration
+	// Block is the most that passes before the function of a Block runs, beside what a
+	// message takes, and in which its actor may have ended. Default 0.
+	Block time.Duration
 	// Hangs lets the code of actors hang in a call. Each call costs more then.
 	Hangs bool
 	// OnSend, if given, rules over each message that an actor or the outside
@@ -36,6 +39,7 @@ type World struct {
 	links  Links
 	cost   time.Duration
 	hangs  bool
+	wait   time.Duration // before a Block
 	onSend func(from, to actor.Ref, msg any) Verdict
 	chance *rand.Rand // for delays, costs and cuts
 
@@ -69,6 +73,7 @@ func New(c Config) *World {
 		links:    c.Links,
 		cost:     c.Cost,
 		hangs:    c.Hangs,
+		wait:     c.Block,
 		onSend:   c.OnSend,
 		chance:   rand.New(rand.NewPCG(c.Seed, 0)),
 		log:      c.Log,

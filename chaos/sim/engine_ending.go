@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/egretstream/egret/task"
+)
+
+// An ending asks for the end of a run in the middle of it. The zero value does not.
+type ending struct {
+	how   string        // "": nothing, else drain, drain in short, stop
+	at    int           // events
+	after time.Duration // deadline of a drain
+}
+
+// drawEnding has numbers of its own, so that the rest of a scene does not depend on
+// it.
+func (s *scene) drawEnding() {
+	r := rand.New(rand.NewPCG(s.seed, 0x656e64))
+	if !chance(r, 25) {
+		return
+	}
+	s.ending = ending{one(r, "drain", "drain", "drain in short", "stop"), 1 + r.IntN(one(r, 50, 1000, 5000)), mostTime / 2}
+	if s.ending.how == "drain in short" {
+		s.ending.after = around(r, time.Millisecond, time.Second)
+	}
+}
+
+// end asks for the end when it is time.
+func (r *run) end() {
+	e := &r.scene.ending
+	if e.how == "" || r.done || r.rec.drained || r.rec.stopped || r.w.Events() < e.at {
+		return
+	}
+	if e.how != "drain" {
+		r.rec.timeouts = true // while a run is stopped, the dead have no next life and are not told of
+	}
+	if e.how == "stop" {
+		r.rec.stopped = true
+		r.w.Send(r.sup, task.Stop{})
+		return
+	}
+	r.rec.drained = true
+	r.w.Send(r.sup, task.DrainBy{Deadline: e.after})
+}
+
+// whole reports whether the run was not asked to end before its input had ended.
+func (rec *record) whole() bool { return !rec.drained && !rec.stopped }
+
+// cut reports whether a run has ended in the middle, as it may.
+func (rec *record) cut(err error) bool {
+	how := rec.scene.ending.how
+	return (rec.stopped || rec.drained && how == "drain in short") && errors.Is(err, task.ErrDrain)
+}
+
+// position returns up to where a split is known to be settled.
+func (rec *record) position(b *splitBook) int {
+	if rec.store != nil {
+		return rec.store.position(b)
+	}
+	return b.commits
+}
+
+// left reports whether a message of a run that was drained is left for the next
+// one: it is unread, or will be read again because the task that had it has died.
+// Nothing may be half done that is not read again, or read again that is done.
+func (rec *record) left(m *root) bool {
+	if !rec.drained || m.split == nil {
+		return false
+	}
+	begun := m.verdicts > 0 || len(m.dead) > 0
+	for _, e := range m.all {
+		begun = begun || e.tries > 0
+	}
+	behind := m.index >= rec.position(m.split)
+	if rec.kills+rec.panics+rec.crashes == 0 && begun == behind {
+		rec.violate("drained", "%s is begun: %v, and %v is left at %d", m.name, begun, m.split, rec.position(m.split))
+	}
+	return behind
+}
+
+// inputOver reports whether all that a part gets has been read to its end.
+func (rec *record) inputOver(part int) bool {
+	p := &rec.scene.parts[part]
+	if b := rec.queues[part]; b != nil {
+		return b.eof
+	}
+	for _, b := range rec.splits[part] {
+		if len(b.roots) < b.messages {
+			return false
+		}
+	}
+	for _, e := range p.inputs {
+		if !rec.inputOver(e.from) {
+			return false
+		}
+	}
+	for from := range rec.scene.parts {
+		if _, is := p.mourns[from]; is && !rec.inputOver(from) {
+			return false
+		}
+	}
+	return true
+}
