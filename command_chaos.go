@@ -36,7 +36,7 @@ func chaosSimCommand() *cobra.Command {
 		Long: `Run the engine in a simulation. Each seed draws a topology, a network, speeds and
 faults: tasks are killed, links and tasks freeze, bolts fail, panic and hang,
 sources err, and what may be lost is lost. What came of each message is compared with a
-record that the simulated sources and bolts keep. Each seed is run twice, and
+record that the simulated sources, queues and bolts keep. Each seed is run twice, and
 both runs must be the same.
 
 A seed that fails is named, with the command that repeats it.`,

@@ -148,8 +148,8 @@ func (rec *record) laws(atRest bool) {
 	for id, m := range rec.ms {
 		rec.checks++
 		if rec.scene.guarantee == topology.AtLeastOnce {
-			// A queue has everything back, unless a life is left behind that still hangs.
-			queue := rec.queues[rec.plan.Tasks[id].Component] != nil && rec.hung == 0
+			b := rec.queues[rec.plan.Tasks[id].Component]
+			queue := b != nil && b.hasAll(m.Name)
 			if open := m.Open(); open != 0 && (atRest || queue) || open < 0 {
 				rec.violate("laws", "%s: %d messages are open at the end", m.Name, open)
 			}

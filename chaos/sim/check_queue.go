@@ -82,6 +82,18 @@ func (b *queueBook) atEnd() {
 	}
 }
 
+// hasAll reports whether the queue has got back all messages of a task when a run
+// was ended in the middle: if its last life was not killed or left behind.
+func (b *queueBook) hasAll(task string) bool {
+	all := true
+	for _, q := range b.lives {
+		if q.task == task {
+			all = q.proc.silent == never && q.proc.left == never
+		}
+	}
+	return all
+}
+
 // queueRoot checks the executions of a queue's message: it is emitted once.
 func (rec *record) queueRoot(m *root) {
 	for _, e := range m.all {

@@ -16,7 +16,7 @@
 // made-up time costs what its events cost.
 //
 // [Seed] puts the engine into a World: a topology, speeds, a network and faults
-// are drawn from a seed, and what the simulated sources and bolts have seen is
+// are drawn from a seed, and what the simulated sources, queues and bolts have seen is
 // compared with what Egret says of each message.
 //
 //	seed -> scene -> spouts, bolts, supervisor (the code that ships) -> verdicts

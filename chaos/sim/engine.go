@@ -56,7 +56,7 @@ func (f *Failure) Error() string {
 
 // Seed runs the engine, the code that ships, on a topology, a network and faults
 // that are drawn from a seed, and checks what came of each message against a
-// record that the simulated sources and bolts keep. It runs the seed twice and
+// record that the simulated sources, queues and bolts keep. It runs the seed twice and
 // compares. The error is a *[Failure].
 //
 // Seeds share nothing and may be run at the same time.

@@ -95,7 +95,9 @@ type simQueue struct {
 	hand   int // deliveries without an answer
 	until  time.Duration
 	inNext bool
-	behind int // answers after the end of the task
+	behind int  // answers after the end of the task
+	ill    bool // an answer has panicked
+	numb   bool // Next has
 }
 
 type openingQueue struct{ *simQueue }
@@ -186,6 +188,8 @@ func (q *simQueue) panics(oneIn uint64) {
 	b := q.book
 	if b.crossed[q.task] < b.plan.panics && b.draw('p')%oneIn == 0 {
 		b.crossed[q.task]++
+		q.ill = q.ill || !q.inNext
+		q.numb = q.numb || q.inNext
 		b.rec.panicked(q.proc)
 		panic(panicText)
 	}
@@ -211,6 +215,8 @@ func (q *simQueue) under(during string) {
 		q.book.rec.violate("answers", "%s: %s after Close", q.task, during)
 	case !q.open && during != "Open":
 		q.book.rec.violate("answers", "%s: %s before Open", q.task, during)
+	case during == "Ack" && (q.ill || q.proc.left < q.book.rec.w.Now()), during == "Next" && q.numb:
+		q.book.rec.violate("answers", "%s: %s in a life that is over", q.task, during)
 	case q.inNext && !q.gone():
 		q.book.rec.violate("answers", "%s: %s inside Next", q.task, during)
 	}
@@ -361,6 +367,9 @@ func (q *simQueue) Fail(ctx gocontext.Context, id string, why error) error {
 func (q *simQueue) checkWhy(ctx gocontext.Context, d *delivery) {
 	rec, m := q.book.rec, d.m
 	ending := q.proc.state != running || q.proc.left != never
+	if q.ill && !errors.Is(d.why, spout.ErrUnfinished) {
+		rec.violate("answers", "%s is handed back (%v) behind a panic", m.name, d.why)
+	}
 	wrong := func(what string) {
 		rec.violate("answers", "%s is handed back (%v), but %s", m.name, d.why, what)
 	}
@@ -383,8 +392,11 @@ func (q *simQueue) checkWhy(ctx gocontext.Context, d *delivery) {
 			wrong("nobody has rejected it")
 		}
 	case errors.Is(d.why, spout.ErrFailed):
-		if head.kinFails == 0 && head.kinHangs == 0 {
+		switch {
+		case head.kinFails == 0 && head.kinHangs == 0:
 			wrong("nobody has refused it")
+		case head.kinFails == head.kinRejects && head.kinHangs == 0:
+			wrong("all who have refused it have rejected it")
 		}
 	case errors.Is(d.why, spout.ErrLost):
 		if m.lost == 0 && rec.hung == 0 {

@@ -138,7 +138,7 @@ func (r *run) step() bool {
 			if n.Dead {
 				most += m.MaxPending.Load() // their letters
 			}
-			if open := m.Open(); open > most {
+			if open := m.Open(); open > most || open < 0 {
 				r.rec.violate("pending", "%s has %d messages open, and MaxPending is %d", m.Name, open, m.MaxPending.Load())
 			}
 			if m.MaxPending.Load() > int64(r.scene.set.MaxPending) && !r.scene.holds() {
