@@ -108,6 +108,7 @@ type root struct {
 	dead                 []moment
 	letters              letterBook
 	replays              int // of its dead letter
+	replayed             int // of those, that are done
 	acked                bool
 	kin                  *root // to whose tuples these are anchored too; nil: see head
 	kinFails, kinRejects int   // of all kin, if this is the head
@@ -355,6 +356,9 @@ func (rec *record) verdict(v *task.Verdict) {
 				rec.violate("acks", "%s is acked, but %s is missing", m.name, rec.where(e))
 			}
 			m.acked = true
+			if v.Batch.Split < 0 {
+				m.replayed++
+			}
 			rec.mended(m)
 		case acker.Lost:
 			m.lost++

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -28,7 +29,9 @@ type simStore struct {
 	lives     map[[2]string]tuple.Incarnation
 	letters   map[string]bool // by ID
 	waiting   []*task.DeadLetter
-	given     map[string]bool
+	given     map[string]*task.DeadLetter
+	told      map[string]bool // that they were replayed
+	buried    map[string]bool // again
 }
 
 var errDisk = errors.New("simulated: disk")
@@ -42,7 +45,7 @@ func drawStore(rec *record, seed uint64) *simStore {
 	}
 	s := &simStore{
 		rec: rec, chance: r, alone: chance(r, 50), most: one(r, time.Microsecond, time.Millisecond, 100*time.Millisecond, 3*time.Second), fails: one(r, 0, 0, 10, 60),
-		positions: map[[2]string]int{}, lives: map[[2]string]tuple.Incarnation{}, letters: map[string]bool{}, given: map[string]bool{},
+		positions: map[[2]string]int{}, lives: map[[2]string]tuple.Incarnation{}, letters: map[string]bool{}, given: map[string]*task.DeadLetter{}, told: map[string]bool{}, buried: map[string]bool{},
 	}
 	// A poison that is replayed by hand kills tasks more often than a run puts up with.
 	poisoned := slices.ContainsFunc(rec.scene.parts, func(p part) bool { return p.trouble == poison })
@@ -95,9 +98,10 @@ func (s *simStore) Save(ps []task.Position, replayed []string) (int, error) {
 		s.lives[at], s.positions[at] = p.Life, n
 	}
 	for _, id := range replayed {
-		if !s.given[id] {
+		if s.given[id] == nil {
 			s.rec.violate("dead letters", "letter %s was replayed, and nobody had asked for it", id)
 		}
+		s.told[id] = true
 	}
 	return 0, err
 }
@@ -108,10 +112,14 @@ func (s *simStore) Bury(all []*task.DeadLetter) error {
 		return err
 	}
 	for _, l := range all {
+		if l.ID == "" && l.Deaths > 1 {
+			s.rec.violate("dead letters", "a letter that has died %d times is stored as another one", l.Deaths)
+		}
 		if l.ID == "" {
 			l.ID = strconv.Itoa(len(s.letters) + 1)
 			s.letters[l.ID] = true
 		}
+		s.buried[l.ID] = true
 		if isLetter(l.Stream) {
 			s.rec.letterDead(l, s.rec.w.outside)
 		} else {
@@ -134,7 +142,8 @@ func (s *simStore) Replays() ([]*task.DeadLetter, error) {
 	all := s.waiting
 	s.waiting = nil
 	for _, l := range all {
-		s.given[l.ID] = true
+		s.given[l.ID] = l
+		delete(s.buried, l.ID)
 		if !isLetter(l.Stream) {
 			s.rec.roots[l.Values[0].Uint64()].replays++
 		}
@@ -148,6 +157,15 @@ func (s *simStore) position(b *splitBook) int {
 
 // atEnd checks that nothing is left to be saved when the run has come to its end.
 func (s *simStore) atEnd() {
+	for _, id := range slices.Sorted(maps.Keys(s.given)) {
+		l := s.given[id]
+		if isLetter(l.Stream) || s.told[id] || s.buried[id] || s.rec.drained {
+			continue
+		}
+		if m := s.rec.roots[l.Values[0].Uint64()]; m.replayed > 0 {
+			s.rec.violate("dead letters", "%s was dead, was replayed and is done, and the store does not know", m.name)
+		}
+	}
 	for i := range s.rec.splits {
 		for _, b := range s.rec.splits[i] {
 			at := s.position(b)
