@@ -52,6 +52,7 @@ type record struct {
 	hungIn                         map[string]int // of those, outside Execute, by task
 
 	drained, stopped bool // the run was asked to end before its input had ended
+	drainedAt        time.Duration
 	halved           bool // and has ended with messages open
 }
 

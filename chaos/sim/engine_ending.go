@@ -42,7 +42,7 @@ func (r *run) end() {
 		r.w.Send(r.sup, task.Stop{})
 		return
 	}
-	r.rec.drained = true
+	r.rec.drained, r.rec.drainedAt = true, r.w.Now()
 	r.w.Send(r.sup, task.DrainBy{Deadline: e.after})
 }
 
@@ -53,6 +53,14 @@ func (rec *record) whole() bool { return !rec.drained && !rec.stopped }
 func (rec *record) cut(err error) bool {
 	how := rec.scene.ending.how
 	return (rec.stopped || rec.drained && how == "drain in short") && errors.Is(err, task.ErrDrain)
+}
+
+// reads checks that nobody reads long after a drain. What was asked for before may be
+// late, and a new life may have begun when it is told.
+func (rec *record) reads(p *proc) {
+	if now := rec.w.Now(); rec.drained && now > max(p.born, rec.drainedAt)+time.Second {
+		rec.violate("drained", "%s reads on, %v after the drain and %v after its birth", p.label, now-rec.drainedAt, now-p.born)
+	}
 }
 
 // position returns up to where a split is known to be settled.

@@ -224,6 +224,7 @@ func (q *simQueue) under(during string) {
 
 func (q openingQueue) Open(_ gocontext.Context, t *spout.Task) error {
 	q.under("Open")
+	q.book.rec.reads(q.proc)
 	rec, plan := q.book.rec, q.book.plan
 	if name := fmt.Sprintf("%s/%d", t.Component, t.Index); name != q.task {
 		rec.violate("answers", "Open of %s is told that it is %s", q.task, name)
@@ -242,6 +243,7 @@ func (q openingQueue) Open(_ gocontext.Context, t *spout.Task) error {
 
 func (q *simQueue) Next(ctx gocontext.Context, out *spout.QueueOut) error {
 	q.under("Next")
+	q.book.rec.reads(q.proc)
 	b, rec := q.book, q.book.rec
 	p := &rec.scene.parts[b.part]
 	if rec.w.Now() < q.until {

@@ -60,6 +60,7 @@ type proc struct {
 	links map[*proc]*link // by receiver; never ranged over
 	out   []*link         // the same, in order of first use
 
+	born    time.Duration
 	busy    time.Duration // does nothing before
 	slow    float64
 	silent  time.Duration // killed then: what it says later was never said
@@ -102,7 +103,8 @@ func (w *World) spawn(parent *proc, name string, b actor.Behavior) *proc {
 		}
 		parent.children = append(parent.children, p)
 	}
-	p.busy = w.Now() + w.delay()
+	p.born = w.Now()
+	p.busy = p.born + w.delay()
 	w.wake(p)
 	return p
 }

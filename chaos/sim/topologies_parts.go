@@ -64,6 +64,7 @@ func (s *simSource) find(split spout.Split, position string) (*splitBook, int) {
 
 func (s *simSource) Open(_ gocontext.Context, split spout.Split, position string) (spout.Reader, error) {
 	b, n := s.find(split, position)
+	s.rec.reads(s.rec.w.running)
 	s.rec.passed(b, n, "opened at")
 	s.rec.opened(b, n)
 	if p := &s.rec.scene.parts[s.part]; p.errs > 0 && mix(uint64(n), 'o', b.number())%4 == 0 && b.once("open", n) {
@@ -107,6 +108,7 @@ func (r *simReader) Next(_ gocontext.Context, out *spout.Out) error {
 	if r.closed {
 		r.rec.violate("sources", "%s: Next of a reader that was closed", r.b)
 	}
+	r.rec.reads(r.proc)
 	r.rec.w.Spend(time.Duration(mix(uint64(r.next), 'w', 0) % uint64(p.wait+1)))
 	r.rec.hangIn(r.proc, p.name, "next")
 	if mix(uint64(r.next), 'e', r.rec.calls)%8 == 0 && p.wait > 0 {
