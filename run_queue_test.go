@@ -147,6 +147,37 @@ func TestQueueAtMostOnce(t *testing.T) {
 	})
 }
 
+// What a grouping has rejected was not sent on, so it is no ack, with tracking or
+// without.
+func TestQueueIsToldOfAGroupingsMistake(t *testing.T) {
+	for _, g := range []topology.Guarantee{topology.AtLeastOnce, topology.AtMostOnce} {
+		bubble(t, func(t *testing.T) {
+			q := &broker{n: 300}
+			executed := newTally()
+			s, err := run(t, topology.New("mistakes", func(b *topology.Builder) {
+				in := b.Queue("in", q.queue).Emits("n")
+				b.Bolt("out", bolt.Each(func(in tuple.Tuple, _ *bolt.Collector) error {
+					executed.add(in.String("n"))
+					return nil
+				}), in.Custom("mistaken", func(topology.Sender) topology.Chooser {
+					return func(in tuple.Tuple, to []int) []int {
+						if strings.HasSuffix(in.String("n"), "7") {
+							return append(to, 5)
+						}
+						return append(to, 0)
+					}
+				}))
+			}), egret.Config{Guarantee: &g})
+			require.NoError(t, err)
+			q.settled(t)
+			require.Len(t, q.with(nil), 270)
+			require.Len(t, q.with(spout.ErrRejected), 30)
+			require.EqualValues(t, 30, s.HandedBack)
+			require.Len(t, executed.get(), 270)
+		})
+	}
+}
+
 // An id is only echoed: it may be empty, and the same for several messages.
 func TestQueueIDs(t *testing.T) {
 	for _, g := range []topology.Guarantee{topology.AtLeastOnce, topology.AtMostOnce} {

@@ -177,23 +177,43 @@ func (t *queueTask) work() (more bool) {
 // they are acked when they have been put into parcels.
 func (t *queueTask) emit() int {
 	b, first := t.cur, t.next
-	var n int
-	if t.origin != nil {
-		n = t.origin.emit(b, first)
-	} else {
-		s, cells, end := b.Run(first)
-		n = end - first
-		t.out.run(s, cells, n, nil)
-		t.m.Untracked.Add(int64(n))
+	if t.origin == nil {
+		return t.emitUntracked(b, first)
+	}
+	n := t.origin.emit(b, first)
+	if t.next += n; t.next == b.Len() {
+		t.cur = nil
+	}
+	return n
+}
+
+// emitUntracked sends messages and answers them: those that a grouping rejects have
+// not been sent on.
+func (t *queueTask) emitUntracked(b *spout.Batch, first int) int {
+	s, cells, end := b.Run(first)
+	n, w := end-first, len(s.Kinds)
+	t.m.Untracked.Add(int64(n))
+	var rejected []int
+	for i := range n {
+		before := t.out.refused.n
+		t.out.run(s, cells[i*w:(i+1)*w], 1, nil)
+		if t.out.refused.n != before {
+			rejected = append(rejected, i)
+		}
 	}
 	if t.next += n; t.next == b.Len() {
 		t.cur = nil
 	}
-	if t.origin != nil {
-		return n
-	}
 	for i := 0; i < n && !t.dead; i++ {
-		t.ack(b, first+i)
+		if len(rejected) == 0 || rejected[0] != i {
+			t.ack(b, first+i)
+			continue
+		}
+		rejected = rejected[1:]
+		if t.handBack(b, first+i, errUnsent) {
+			t.m.Untracked.Add(-1)
+			t.m.Messages.Add(1)
+		}
 	}
 	if t.cur == nil && !t.dead {
 		t.release(b)

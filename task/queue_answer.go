@@ -96,6 +96,7 @@ func (t *queueTask) closeQueue(c *queueCall) {
 
 var (
 	errNotBegun  = fmt.Errorf("%w: the message was not begun", spout.ErrUnfinished)
+	errUnsent    = fmt.Errorf("%w: a grouping has chosen a task that is not there, or has panicked", spout.ErrRejected)
 	errStillOpen = fmt.Errorf("%w: the task has ended with the message open", spout.ErrUnfinished)
 )
 
