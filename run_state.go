@@ -2,9 +2,11 @@ package egret
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/egretstream/egret/state/disk"
 	"github.com/egretstream/egret/task"
+	"github.com/egretstream/egret/topology"
 )
 
 // openState opens the state directory, if there is one, and gives set what an
@@ -26,7 +28,14 @@ func (r *Running) openState(set *task.Settings) (err error) {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	r.resumed = len(set.Positions) > 0
+	set.Continued = r.resumed || r.state.Epoch() > 1 && !r.config.Reset && queued(r.plan)
 	return nil
+}
+
+// queued reports whether there is a queue in the plan: it goes on in every run, and
+// has no position that says so.
+func queued(p *topology.Plan) bool {
+	return slices.ContainsFunc(p.Components, func(n topology.Node) bool { return n.Queue != nil })
 }
 
 func (r *Running) closeState() error {

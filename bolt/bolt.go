@@ -93,6 +93,7 @@ type Task struct {
 	Index     int             // of the task in its component, from 0
 	Parallel  int             // tasks of the component
 	Life      int             // of the task in this run: 1, and one more each time it is started again
+	Continued bool            // the run goes on from what an earlier one has left in egret.Config.StateDir, so what that wrote is to be kept
 	Logger    *slog.Logger    // says topology, component and task with each record
 	Streams   []*tuple.Schema // the declared outputs
 	Own       *metrics.Own    // where Counter, Gauge and Histogram put what they make; nil: a new one

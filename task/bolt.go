@@ -149,7 +149,8 @@ func (t *boltTask) begin() {
 			err = p.Prepare(ctx, &bolt.Task{
 				Topology: t.plan.Topology, Component: t.node.Name, Index: task.Index,
 				Parallel: t.node.Parallel, Life: int(t.life.Restart()), Streams: t.node.Declared(), Own: &t.m.Own,
-				Logger: t.set.Logger.With("topology", t.plan.Topology, "component", t.node.Name, "task", task.Index),
+				Continued: t.set.Continued,
+				Logger:    t.set.Logger.With("topology", t.plan.Topology, "component", t.node.Name, "task", task.Index),
 			})
 		}
 	})

@@ -32,6 +32,7 @@ type Settings struct {
 	Store     Store
 	Positions map[string]map[string]string
 	Replays   []*DeadLetter
+	Continued bool      // this run goes on where an earlier one was; for bolts
 	Began     time.Time // when the host's clock showed 0
 
 	// Event is told what people should hear of. It is called from the actors and
