@@ -22,19 +22,30 @@ import (
 // The file appears when the input of its task has ended, complete and on disk, and
 // only then replaces one that was there. Until then its lines are in a file of
 // the same name with .partial behind it, which is what is left of a run that was
-// stopped or has failed, and is written anew by the next one. Two runs cannot write to
-// the same path at the same time, and none adds to the file of another: where a run
-// goes on from positions that an earlier one has committed, give it a path of its own.
+// stopped or has failed.
+//
+// A run begins the file anew, and so does the .partial of one that follows. But where
+// the input goes on, the output does: a run that goes on from what an earlier one has
+// left in egret.Config.StateDir (see [bolt.Task.Continued]) keeps the lines that are
+// there. It adds to the .partial of a run that was killed, from which it cuts off
+// a line that is not whole, or else to a copy of the finished file, which it makes at
+// the first line and which takes the place of the old one in the end.
+//
+// Two runs, programs or components cannot write to the same path at the same time:
+// on Unix the second one ends with an error that says who does, and has written nothing.
+// For as long, there is a file .NAME.lock beside the output.
 //
 // One task writes one file. A component with several of them needs {task} in the
-// path, which stands for the number of the task: "part-{task}.txt".
+// path, which stands for the number of the task: "part-{task}.txt". A run with fewer
+// tasks than the one before leaves the files of the others as they are.
 //
-// A tuple is acked when its line is collected or written; lines are collected up to
-// 64 KB, and written then, at each tick, and in the end. A task that is started again
-// goes on with the lines of the life before, so what was acked is in the file. A message
-// that is replayed is written again: at least once means that a line may be there twice.
-// A tuple whose lines cannot be written fails with path and cause, and later tuples try
-// the lines before them again.
+// A tuple is acked when its line is written, with a call of the operating system
+// for each, and so is in the file whatever becomes of the task or the process. What a
+// machine that loses power has not put on its disk is another matter: that is sure when
+// the file has its name. A message that is replayed is written again: at
+// least once means that a line may be there twice. A tuple whose line cannot be written
+// fails with path and cause. No directory, no permission, and other mistakes that no
+// other try would mend end the run at once.
 func Lines(path string, fields ...string) bolt.Factory {
 	return files(path, fields, func(fields []string) encoder { return &lineEncoder{fields: fields} })
 }
@@ -78,15 +89,15 @@ func (s *fileSet) of(task *bolt.Task) (*output, error) {
 	path := strings.ReplaceAll(s.path, "{task}", strconv.Itoa(task.Index))
 	switch {
 	case s.path == "":
-		return nil, errors.New("the path of the file to write is empty")
+		return nil, bolt.Reject(errors.New("the path of the file to write is empty"))
 	case task.Parallel > 1 && path == s.path:
-		return nil, fmt.Errorf("component %s has %d tasks and one file to write, %s: put {task} into its name, or give the component one task", task.Component, task.Parallel, s.path)
+		return nil, bolt.Reject(fmt.Errorf("component %s has %d tasks and one file to write, %s: put {task} into its name, or give the component one task", task.Component, task.Parallel, s.path))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := fileKey{task.Component, task.Index}
 	if s.outputs[key] == nil {
-		s.outputs[key] = &output{path: path, limit: bufferSize}
+		s.outputs[key] = &output{path: path}
 	}
 	return s.outputs[key], nil
 }
@@ -97,6 +108,7 @@ type fileBolt struct {
 	encoder encoder
 	out     *output
 	life    int
+	line    []byte // room for one
 }
 
 func (b *fileBolt) Prepare(_ context.Context, task *bolt.Task) error {
@@ -105,36 +117,26 @@ func (b *fileBolt) Prepare(_ context.Context, task *bolt.Task) error {
 		return err
 	}
 	b.out, b.life = out, task.Life
-	return out.take(b.life)
+	return out.take(task)
 }
 
 func (b *fileBolt) Execute(in tuple.Tuple, _ *bolt.Collector) error {
-	o := b.out
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.life != b.life {
-		return errLate
-	}
-	before := len(o.buf)
-	buf, err := b.encoder.append(o.buf, in)
+	line, err := b.encoder.append(b.line[:0], in)
 	if err != nil {
 		return bolt.Reject(err)
 	}
-	if o.buf = buf; len(buf) < o.limit {
-		return nil
+	if b.line = line; cap(line) > mostRoom {
+		b.line = nil
 	}
-	if err = o.flush(); err != nil {
-		o.buf = o.buf[:before] // the tuple will come again
-	}
-	return err
+	return b.locked(func(o *output) error { return o.write(line) })
 }
+
+const mostRoom = 256 << 10 // bytes that are kept for the next line
 
 var errLate = errors.New("a later life of this task writes the file now")
 
-func (b *fileBolt) Tick(*bolt.Collector) error   { return b.locked((*output).flush) }
 func (b *fileBolt) Finish(*bolt.Collector) error { return b.locked((*output).publish) }
 
-// Close leaves what it cannot write to the next life: it is acked.
 func (b *fileBolt) Close() error {
 	if err := b.locked((*output).leave); err != errLate {
 		return err

@@ -1,10 +1,13 @@
 // Package to has the bolts that write to what is outside of a topology.
 //
-//	tuple --> task 0's buffer --64 KB, tick, end--+
-//	tuple --> task 1's buffer --------------------+--> one writer, whole lines
+//	Print, Stdout       tuple --> task 0's buffer --64 KB, tick, end--+
+//	                    tuple --> task 1's buffer --------------------+--> one writer, whole lines
 //
-// A tuple is acked when it is in the buffer: what had not been written when the
-// process was killed is not written again.
+//	Lines, JSONLines    tuple --> task 0's file.partial --end--> file
+//
+// A file is a store: a tuple is acked when its line is written. A terminal or a pipe
+// is none, so a tuple to be printed is acked when it is in the buffer: what had not
+// been written when the process was killed is not written again.
 package to
 
 import (
@@ -30,7 +33,8 @@ const bufferSize = 64 << 10
 // A task collects 64 KB before it writes. It writes what it has when its input
 // ends, at each tick, and when it is closed; so give the component of an endless
 // topology an interval. A line is acked when it is collected: what a task had not
-// written when its process was killed is not printed again.
+// written when its process was killed is not printed again, not by the next run with
+// the same egret.Config.StateDir either. Use [Lines] where every line counts.
 //
 // A tuple whose lines cannot be written fails with the error of w. Lines that were
 // collected before it stay and are tried again.
