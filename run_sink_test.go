@@ -117,9 +117,9 @@ func TestTwoComponentsWithOnePath(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "out.txt")
 			top := topology.New("twice", func(b *topology.Builder) {
-				in := b.Spout("in", &numbers{n: 5}).Emits("n")
-				b.Bolt("first", to.Lines(path), in.Shuffle())
-				b.Bolt("second", to.JSONLines(path), in.Shuffle())
+				// Neither waits for the other's end.
+				b.Bolt("first", to.Lines(path), b.Spout("one", &numbers{n: 5}).Emits("n").Shuffle())
+				b.Bolt("second", to.JSONLines(path), b.Spout("two", &numbers{n: 5}).Emits("n").Shuffle())
 			})
 			_, err := run(t, top, egret.Config{})
 			require.ErrorContains(t, err, path+" is being written by component ")
