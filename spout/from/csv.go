@@ -52,13 +52,17 @@ func (f *csvFormat) begin(header string, fields []field) error {
 		return fmt.Errorf("the first line, which names the columns: %w", err)
 	}
 	f.columns = slices.Clone(columns)
+	have := quotedNames(f.columns)
+	if len(f.columns) == 1 && !strings.Contains(f.columns[0], string(rune(f.comma))) && strings.ContainsAny(f.columns[0], ",;\t|") {
+		have += fmt.Sprintf(" (one column: is the separator another one than %q? see Comma)", f.comma)
+	}
 	var errs []error
 	for _, field := range fields {
 		i := slices.Index(f.columns, field.name)
 		switch {
 		case field.whole:
 		case i < 0:
-			errs = append(errs, fmt.Errorf("there is no column %q; the columns are %s", field.name, quotedNames(f.columns)))
+			errs = append(errs, fmt.Errorf("there is no column %q; the columns are %s", field.name, have))
 		case slices.Contains(f.columns[i+1:], field.name):
 			errs = append(errs, fmt.Errorf("there are several columns %q: give them names that differ", field.name))
 		}

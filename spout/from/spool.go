@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +65,9 @@ const (
 //	dir/failed/name          was rejected, has failed too often, is too large, ...
 //	dir/failed/name.error    why
 //
+// Files that are given up are logged: ten in ten seconds, the rest by number, and all
+// by number when the task ends.
+//
 // A file is claimed by a rename, so one task has it. When it is done it is removed.
 // What was claimed by a process that was killed is delivered again by the next one
 // that opens dir or looks for new files. Like any queue's, a message may come twice;
@@ -85,8 +89,8 @@ func Spool(dir string, o SpoolOptions) spout.QueueFactory {
 
 // A spool is a spool directory as one life of a task sees it.
 //
-// Owner: Open, Next and Close have all of it but claims, which they share with Ack
-// and Fail; none of those needs anything else that changes.
+// Owner: Open, Next and Close have all of it but claims and given, which they share
+// with Ack and Fail; none of those needs anything else that changes.
 type spool struct {
 	dir       string
 	o         SpoolOptions
@@ -94,9 +98,11 @@ type spool struct {
 	list      []found // to be claimed
 	recovered time.Time
 	wake      chan struct{} // something was answered
+	logger    *slog.Logger
 
 	mu     sync.Mutex
 	claims map[string]claim // delivered and not answered
+	given  givenUp
 }
 
 // A found file is one that may be claimed.
@@ -107,7 +113,8 @@ type found struct {
 
 // Open checks the directory, makes a place for claims in it, and takes over what
 // dead processes had claimed.
-func (s *spool) Open(context.Context, *spout.Task) error {
+func (s *spool) Open(_ context.Context, task *spout.Task) error {
+	s.logger = task.Logger
 	info, err := os.Stat(s.dir)
 	switch {
 	case err != nil:
@@ -344,6 +351,7 @@ func (s *spool) aside(id string, c claim, why string) error {
 		if err != nil {
 			return errors.Join(err, os.Remove(path+".error"))
 		}
+		s.tell(path, why)
 		return nil
 	}
 }
@@ -355,5 +363,6 @@ func (s *spool) Close() error {
 	}
 	o := s.owner
 	s.owner = owner{}
+	s.tellAll()
 	return o.end(s.at(".retry"))
 }
