@@ -237,3 +237,15 @@ func TestFilesOfKilledProcesses(t *testing.T) {
 	}
 	t.Logf("%d processes were killed", kills)
 }
+
+// A mistake that no other try would mend ends the run at its first one.
+func TestNoDirectoryToWriteTo(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "gone")
+		s, err := run(t, toFile(3, filepath.Join(dir, "out.txt")), egret.Config{})
+		require.ErrorContains(t, err, "there is no directory "+dir+": make it first")
+		for i := range s.Tasks {
+			require.Zero(t, s.Tasks[i].Restarts)
+		}
+	})
+}
