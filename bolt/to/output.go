@@ -58,9 +58,9 @@ func (o *output) take(task *bolt.Task) error {
 		if o.release != nil {
 			return taken(o.path, o.who, who)
 		}
-		o.continued, o.begun, o.finished, o.published, o.size = task.Continued, false, false, false, 0
+		o.begun, o.finished, o.published, o.size = false, false, false, 0
 	}
-	o.life, o.who = task.Life, who
+	o.life, o.who, o.continued = task.Life, who, task.Continued
 	if o.release != nil {
 		return nil // of a life that has not been closed
 	}

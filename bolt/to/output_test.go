@@ -107,6 +107,18 @@ func TestNothingToGoOnWith(t *testing.T) {
 	require.Equal(t, "line\nmore\nand more\n", read(t, path))
 }
 
+// The first life of a task may die before it gets as far as its file.
+func TestGoesOnInALaterLife(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.txt")
+	require.NoError(t, os.WriteFile(path+partial, []byte("line\n"), 0o600))
+	b := Lines(path)().(*fileBolt)
+	require.NoError(t, b.Prepare(context.Background(), &bolt.Task{Component: "out", Parallel: 1, Life: 2, Continued: true}))
+	require.NoError(t, b.Execute(row("more"), nil))
+	require.NoError(t, b.Finish(nil))
+	require.NoError(t, b.Close())
+	require.Equal(t, "line\nmore\n", read(t, path))
+}
+
 // A run that has come to nothing leaves nothing.
 func TestNoEmptyFileIsLeft(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.txt")
