@@ -11,12 +11,28 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/chaos/sim"
 )
 
 // chaosCommand is "chaos", whose commands do harm to the engine.
 func chaosCommand() *cobra.Command {
-	c := &cobra.Command{Use: "chaos", Short: "Harm the engine and check that no message is lost"}
+	c := &cobra.Command{
+		Use:   "chaos",
+		Short: "Harm the engine and check that no message is lost",
+		Long: `Harm the engine and check that no message is lost.
+
+chaos sim runs topologies of its own, not those of this program, in a simulation:
+one goroutine, a made-up clock, and tasks, links and sources that fail as a seed
+says. What it finds it finds again with the same seed.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &usageError{fmt.Errorf("unknown command %q: use chaos sim", args[0])}
+			}
+			return nil
+		},
+		RunE: func(*cobra.Command, []string) error { return &usageError{errors.New("use chaos sim")} },
+	}
 	c.AddCommand(chaosSimCommand())
 	return c
 }
@@ -84,7 +100,7 @@ func (o *chaosOptions) run(c *cobra.Command) error {
 			stop()
 		default:
 		}
-		p.text(fmt.Sprintf("%d of %d seeds  %s events  %d failed", s.Seeds, o.seeds, thousands(s.Events), len(s.Failures)))
+		p.text(fmt.Sprintf("%d of %s  %s  %d failed", s.Seeds, amount.Of(o.seeds, "seed"), amount.Of(s.Events, "event"), len(s.Failures)))
 	})
 	p.clear()
 	switch {
@@ -113,7 +129,7 @@ func (o *chaosOptions) outcome(s *sim.Summary) error {
 		errs = append(errs, f)
 	}
 	if uint64(s.Seeds) < o.seeds {
-		errs = append(errs, fmt.Errorf("interrupted after %d of %d seeds", s.Seeds, o.seeds))
+		errs = append(errs, fmt.Errorf("interrupted after %d of %s", s.Seeds, amount.Of(o.seeds, "seed")))
 	}
 	return errors.Join(errs...)
 }
@@ -125,7 +141,7 @@ func chaosReport(w io.Writer, s *sim.Summary, took time.Duration) {
 	counts := func(kinds []string, n map[string]int) string {
 		var parts []string
 		for _, k := range kinds {
-			parts = append(parts, fmt.Sprintf("%s %s", k, thousands(int64(n[k]))))
+			parts = append(parts, fmt.Sprintf("%s %s", k, amount.Digits(n[k])))
 		}
 		if len(parts) == 0 {
 			return "none"
@@ -134,11 +150,11 @@ func chaosReport(w io.Writer, s *sim.Summary, took time.Duration) {
 	}
 	line("seeds", "%d from %d on, each twice, in %v: %d failed", s.Seeds, s.First, took.Round(time.Millisecond), len(s.Failures))
 	line("scenes", "%s", counts(s.MoodNames(), s.Moods))
-	line("time", "%.2f hours made up, %s events", s.Time.Hours(), thousands(s.Events))
-	line("work", "%s messages, %s tuples executed", thousands(s.Messages), thousands(s.Tuples))
+	line("time", "%.2f hours made up, %s", s.Time.Hours(), amount.Of(s.Events, "event"))
+	line("work", "%s, %s executed", amount.Of(s.Messages, "message"), amount.Of(s.Tuples, "tuple"))
 	line("faults", "%s", counts(s.FaultKinds(), s.Faults))
-	line("invariants", "%s evaluated", thousands(s.Checks))
+	line("invariants", "%s evaluated", amount.Digits(s.Checks))
 	r := s.Recovery
 	ms := func(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond)) }
-	line("recovery", "%d deaths that cost messages: p50 %s, p99 %s, at most %s of made-up time", r.Deaths, ms(r.P50), ms(r.P99), ms(r.Max))
+	line("recovery", "%s with a loss of messages: p50 %s, p99 %s, at most %s of made-up time", amount.Of(r.Deaths, "death"), ms(r.P50), ms(r.P99), ms(r.Max))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/state/disk"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
@@ -44,27 +45,38 @@ func deadLettersCommand(topologies []*topology.Topology) *cobra.Command {
 	if len(topologies) > 1 {
 		where = "TOPOLOGY "
 	}
-	add := func(use, short string, f func(c *cobra.Command, l *disk.Letters, ids []string) error) *cobra.Command {
-		sub := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
+	add := func(use, short, long string, f func(c *cobra.Command, ids []string) error) *cobra.Command {
+		sub := &cobra.Command{Use: use, Short: short, Long: short + ".\n\n" + long, Args: cobra.ArbitraryArgs}
 		sub.RunE = func(c *cobra.Command, args []string) error {
-			l, ids, err := d.open(args)
+			ids, err := d.take(args)
 			if err != nil {
 				return err
 			}
-			return f(c, l, ids)
+			return f(c, ids)
 		}
 		c.AddCommand(sub)
 		return sub
 	}
-	list := add("list "+strings.TrimSpace(where), "List the dead letters", d.list)
-	list.Flags().BoolVar(&d.json, "json", false, "print a JSON array")
-	list.Flags().StringVar(&d.component, "component", "", "only messages of this component")
-	show := add("show "+where+"ID...", "Show all that is known of dead letters", d.show)
+	const anID = "An ID is two numbers, as in 7-42: the run that gave the message up, and which it was\nof that run. deadletters list shows them."
+	listed := add("list", "List the dead letters", `The component is the one that emitted the message, whichever bolt has refused it.`, d.list)
+	if len(topologies) > 1 {
+		listed.Use = "list [TOPOLOGY]"
+		listed.Long += " Without\nTOPOLOGY the letters of all are listed."
+	}
+	listed.Flags().BoolVar(&d.json, "json", false, "print a JSON array")
+	listed.Flags().StringVar(&d.component, "component", "", "only messages that this component has emitted")
+	show := add("show "+where+"ID...", "Show all that is known of dead letters", anID, d.show)
 	show.Flags().BoolVar(&d.json, "json", false, "print a JSON array")
-	replay := add("replay "+where+"ID...", "Send messages through their topology again", d.replay)
-	replay.Flags().BoolVar(&d.all, "all", false, "all of them")
-	drop := add("drop "+where+"ID...", "Delete dead letters for good", d.drop)
-	drop.Flags().BoolVar(&d.all, "all", false, "all of them, also those that wait to be replayed")
+	replay := add("replay "+where+"ID...", "Send messages through their topology again",
+		`A message is only marked here. The run that is under way with the state directory
+takes it within about a second; if there is none, the next run does, as the first
+thing. Its letter is gone when all that came of it is done, and back if it dies
+again.
+
+`+anID, d.replay)
+	replay.Flags().BoolVar(&d.all, "all", false, "all of them, without IDs")
+	drop := add("drop "+where+"ID...", "Delete dead letters for good", anID, d.drop)
+	drop.Flags().BoolVar(&d.all, "all", false, "all of them, without IDs, also those that wait to be replayed")
 	return c
 }
 
@@ -77,34 +89,43 @@ type deadLetters struct {
 	json, all  bool
 }
 
-// open finds the topology and its letters, and returns what else was given.
-func (d *deadLetters) open(args []string) (*disk.Letters, []string, error) {
+// take finds the topology that the arguments name, or the only one, and returns
+// the IDs among them.
+func (d *deadLetters) take(args []string) (ids []string, err error) {
 	if d.dir == "" {
-		return nil, nil, &usageError{fmt.Errorf("name the state directory with --state or %s", stateVariable)}
+		return nil, &usageError{fmt.Errorf("name the state directory with --state or %s", stateVariable)}
 	}
 	if len(args) > 0 {
 		if i := slices.IndexFunc(d.topologies, func(t *topology.Topology) bool { return t.Name() == args[0] }); i >= 0 {
 			d.t, args = d.topologies[i], args[1:]
 		}
 	}
-	if d.t == nil {
-		if len(d.topologies) > 1 {
-			return nil, nil, &usageError{fmt.Errorf("name one of %s", list(d.topologies, "or"))}
-		}
+	if d.t == nil && len(d.topologies) == 1 {
 		d.t = d.topologies[0]
 	}
 	for _, id := range args {
 		if !disk.IsID(id) {
-			return nil, nil, &usageError{fmt.Errorf("%q is neither %s nor the ID of a dead letter, such as 7-42", id, list(d.topologies, "or"))}
+			return nil, &usageError{fmt.Errorf("%q is neither %s nor the ID of a dead letter, such as 7-42", id, list(d.topologies, "or"))}
 		}
+	}
+	return args, nil
+}
+
+// open returns the letters of the one topology that was named.
+func (d *deadLetters) open() (*disk.Letters, error) {
+	if d.t == nil {
+		return nil, &usageError{fmt.Errorf("name one of %s", list(d.topologies, "or"))}
 	}
 	l, err := disk.OpenLetters(d.dir, d.t.Name())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, &runError{fmt.Errorf("there is nothing of the topology %s in %s: is that the --state directory that it runs with?", d.t.Name(), d.dir)}
-	} else if err != nil {
-		return nil, nil, &runError{err}
+		return nil, d.nothing([]*topology.Topology{d.t})
 	}
-	return l, args, nil
+	return l, failed(err)
+}
+
+// nothing says that there is no part of any of the topologies in the directory.
+func (d *deadLetters) nothing(of []*topology.Topology) error {
+	return &runError{fmt.Errorf("there is nothing of %s in %s: is that the --state directory that it runs with?", list(of, "and"), d.dir)}
 }
 
 // chosen returns the IDs that replay and drop are about; nil means all.
@@ -120,46 +141,127 @@ func (d *deadLetters) chosen(ids []string) ([]string, error) {
 	return ids, nil
 }
 
-func (d *deadLetters) list(c *cobra.Command, l *disk.Letters, ids []string) error {
+// An entryOf is a dead letter of a topology.
+type entryOf struct {
+	disk.Entry
+	topology string
+}
+
+func (d *deadLetters) list(c *cobra.Command, ids []string) error {
 	if len(ids) > 0 {
 		return &usageError{errors.New("list takes no IDs: use show")}
 	}
-	all, err := l.List()
-	all = slices.DeleteFunc(all, func(e disk.Entry) bool { return d.component != "" && e.Component != d.component })
+	of := d.topologies
+	if d.t != nil {
+		of = []*topology.Topology{d.t}
+	}
+	var all []entryOf
+	var errs []error
+	none := true // of them has ever run with the directory
+	for _, t := range of {
+		l, err := disk.OpenLetters(d.dir, t.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		none = false
+		var entries []disk.Entry
+		if err == nil {
+			entries, err = l.List()
+		}
+		errs = append(errs, err)
+		for _, e := range entries {
+			all = append(all, entryOf{e, t.Name()})
+		}
+	}
+	if none {
+		return d.nothing(of)
+	}
+	if d.component != "" {
+		all = slices.DeleteFunc(all, func(e entryOf) bool { return e.Component != d.component })
+		if len(all) == 0 {
+			if err := unknownComponent(of, d.component); err != nil {
+				return &usageError{err}
+			}
+		}
+	}
 	out := c.OutOrStdout()
 	switch {
 	case d.json:
-		err = errors.Join(printLetters(out, all), err)
+		errs = append(errs, printLetters(out, all))
 	case len(all) == 0:
-		fmt.Fprintln(out, "no dead letters")
+		text := "no dead letters"
+		if onlyQueues(of) {
+			text += ": what fails is handed back to its queue, which keeps it or delivers it again"
+		}
+		fmt.Fprintln(out, text)
 	default:
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tWHEN\tCOMPONENT\tSTREAM\tFAILURES\tERROR")
+		first := func(name string) string {
+			if len(of) == 1 {
+				return ""
+			}
+			return name + "\t"
+		}
+		fmt.Fprintln(w, first("TOPOLOGY")+"ID\tWHEN\tCOMPONENT\tSTREAM\tFAILURES\tERROR")
 		for _, e := range all {
 			text := e.DeadLetter.Err
 			if e.Waiting {
 				text = "(to be replayed) " + text
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", e.ID, e.Time.Local().Format(time.DateTime), e.Component, e.Stream, e.Failures, oneLine(text, 60))
+			fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t%d\t%s\n", first(e.topology), e.ID, e.Time.Local().Format(time.DateTime), e.Component, e.Stream, e.Failures, oneLine(text, 60))
 		}
 		w.Flush()
 	}
-	return failed(err)
+	return failed(errors.Join(errs...))
 }
 
-func (d *deadLetters) show(c *cobra.Command, l *disk.Letters, ids []string) error {
+// unknownComponent returns an error if none of the topologies has a component. One
+// that cannot be built without parameters may have any.
+func unknownComponent(of []*topology.Topology, name string) error {
+	var have []string
+	for _, t := range of {
+		plan, err := t.Build(topology.Options{})
+		if err != nil {
+			return nil
+		}
+		for i := range plan.Components {
+			if plan.Components[i].Name == name {
+				return nil
+			}
+			have = append(have, plan.Components[i].Name)
+		}
+	}
+	return fmt.Errorf("there is no component %s (have %s)", name, strings.Join(have, ", "))
+}
+
+// onlyQueues reports whether all that the topologies read is queues.
+func onlyQueues(of []*topology.Topology) bool {
+	for _, t := range of {
+		plan, err := t.Build(topology.Options{})
+		if err != nil || slices.ContainsFunc(plan.Components, func(n topology.Node) bool { return n.Source != nil }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *deadLetters) show(c *cobra.Command, ids []string) error {
+	l, err := d.open()
+	if err != nil {
+		return err
+	}
 	if len(ids) == 0 {
 		return &usageError{errors.New("name the letters by their IDs: list shows them")}
 	}
 	all, err := l.List()
-	var found []disk.Entry
+	var found []entryOf
 	for _, id := range ids {
 		i := slices.IndexFunc(all, func(e disk.Entry) bool { return e.ID == id })
 		if i < 0 {
 			err = errors.Join(err, fmt.Errorf("there is no dead letter %s", id))
 			continue
 		}
-		found = append(found, all[i])
+		found = append(found, entryOf{all[i], d.t.Name()})
 	}
 	if d.json {
 		return failed(errors.Join(printLetters(c.OutOrStdout(), found), err))
@@ -168,7 +270,7 @@ func (d *deadLetters) show(c *cobra.Command, l *disk.Letters, ids []string) erro
 		if i > 0 {
 			fmt.Fprintln(c.OutOrStdout())
 		}
-		showLetter(c.OutOrStdout(), &e)
+		showLetter(c.OutOrStdout(), &e.Entry)
 	}
 	return failed(err)
 }
@@ -182,7 +284,7 @@ func showLetter(out io.Writer, e *disk.Entry) {
 	fmt.Fprintf(out, "when       %s\n", e.Time.Local().Format(time.RFC3339Nano))
 	fmt.Fprintf(out, "message    of %s, stream %s, emitted by %s\n", e.Component, e.Stream, e.Task)
 	fmt.Fprintf(out, "error      %s\n", oneLine(e.DeadLetter.Err, 1<<20))
-	fmt.Fprintf(out, "attempts   %d failed, %d were lost or timed out; replayed %d times\n", e.Failures, e.Losses, e.Deaths-1)
+	fmt.Fprintf(out, "attempts   %d failed, %d were lost or timed out; replayed %s\n", e.Failures, e.Losses, amount.Of(e.Deaths-1, "time"))
 	for i, h := range e.History {
 		fmt.Fprintf(out, "%-10s %s\n", label(i, "history"), oneLine(h, 1<<20))
 	}
@@ -224,6 +326,7 @@ func oneLine(s string, most int) string {
 
 // letterJSON is a letter for programs.
 type letterJSON struct {
+	Topology  string          `json:"topology"`
 	ID        string          `json:"id"`
 	Waiting   bool            `json:"waiting"` // to be replayed
 	Time      time.Time       `json:"time"`
@@ -240,11 +343,11 @@ type letterJSON struct {
 	Values    json.RawMessage `json:"values"` // null if they cannot be read
 }
 
-func printLetters(out io.Writer, all []disk.Entry) error {
+func printLetters(out io.Writer, all []entryOf) error {
 	letters := []letterJSON{}
 	for _, e := range all {
 		x := letterJSON{
-			ID: e.ID, Waiting: e.Waiting, Time: e.Time, Component: e.Component, Task: e.Task, Stream: e.Stream,
+			Topology: e.topology, ID: e.ID, Waiting: e.Waiting, Time: e.Time, Component: e.Component, Task: e.Task, Stream: e.Stream,
 			Error: e.DeadLetter.Err, Failures: e.Failures, Losses: e.Losses, Replayed: e.Deaths - 1,
 			History: e.History, Fields: e.Fields, Kinds: []string{}, Values: json.RawMessage("null"),
 		}
@@ -259,18 +362,26 @@ func printLetters(out io.Writer, all []disk.Entry) error {
 	return json.NewEncoder(out).Encode(letters)
 }
 
-func (d *deadLetters) drop(c *cobra.Command, l *disk.Letters, ids []string) error {
-	ids, err := d.chosen(ids)
+func (d *deadLetters) drop(c *cobra.Command, ids []string) error {
+	l, err := d.open()
+	if err != nil {
+		return err
+	}
+	ids, err = d.chosen(ids)
 	if err != nil {
 		return err
 	}
 	n, err := l.Drop(ids)
-	fmt.Fprintf(c.OutOrStdout(), "%s dropped\n", countOf(n))
+	fmt.Fprintf(c.OutOrStdout(), "%s dropped\n", amount.Of(n, "dead letter"))
 	return failed(err)
 }
 
-func (d *deadLetters) replay(c *cobra.Command, l *disk.Letters, ids []string) error {
-	ids, err := d.chosen(ids)
+func (d *deadLetters) replay(c *cobra.Command, ids []string) error {
+	l, err := d.open()
+	if err != nil {
+		return err
+	}
+	ids, err = d.chosen(ids)
 	if err != nil {
 		return err
 	}
@@ -287,18 +398,11 @@ func (d *deadLetters) replay(c *cobra.Command, l *disk.Letters, ids []string) er
 		when = "by the run that is under way, within about a second, or by the next one if its input has ended"
 	}
 	if n > 0 {
-		fmt.Fprintf(c.OutOrStdout(), "%s will be replayed %s\n", countOf(n), when)
+		fmt.Fprintf(c.OutOrStdout(), "%s will be replayed %s\n", amount.Of(n, "dead letter"), when)
 	} else {
 		fmt.Fprintln(c.OutOrStdout(), "nothing to replay")
 	}
 	return failed(err)
-}
-
-func countOf(n int) string {
-	if n == 1 {
-		return "1 dead letter"
-	}
-	return thousands(int64(n)) + " dead letters"
 }
 
 // failed makes err that of a command that had begun its work.

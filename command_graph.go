@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,7 +18,7 @@ type graphOptions struct {
 	format   string
 	output   string
 	set      []string
-	parallel map[string]int
+	parallel tasksValue
 }
 
 // graphCommand is "graph".
@@ -53,10 +54,11 @@ func graphCommand(topologies []*topology.Topology) *cobra.Command {
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.format, "format", "text", "text, dot (for Graphviz) or svg")
+	f.StringVar(&o.format, "format", "", "text, dot (for Graphviz) or svg (default: as the file to write is called, else text)")
 	f.StringVarP(&o.output, "output", "o", "", "file to write (default: standard output)")
-	f.StringArrayVar(&o.set, "set", nil, "value of a parameter, as in --set top=20; as often as needed")
-	f.StringToIntVar(&o.parallel, "parallel", nil, "tasks of components, as in count=4,split=2")
+	f.StringArrayVar(&o.set, "set", nil, "`name=value` of a parameter, as in --set top=20; as often as needed")
+	f.Var(&o.parallel, "parallel", "tasks of components, as in count=4,split=2")
+	c.SetFlagErrorFunc(parameterHint(topologies, "here it is --set NAME=VALUE"))
 	return c
 }
 
@@ -79,9 +81,15 @@ func chosen(topologies []*topology.Topology, args []string) (*topology.Topology,
 }
 
 func (o *graphOptions) draw(t *topology.Topology) (string, error) {
-	draw := map[string]func(*topology.Plan) string{"text": (*topology.Plan).Draw, "dot": graph.DOT, "svg": graph.SVG}[o.format]
-	if draw == nil {
-		return "", fmt.Errorf("format %q is unknown: use text, dot or svg", o.format)
+	formats := map[string]func(*topology.Plan) string{"text": (*topology.Plan).Draw, "dot": graph.DOT, "svg": graph.SVG}
+	draw := formats[o.format]
+	switch {
+	case o.format == "":
+		if draw = formats[strings.TrimPrefix(strings.ToLower(filepath.Ext(o.output)), ".")]; draw == nil {
+			draw = formats["text"]
+		}
+	case draw == nil:
+		return "", fmt.Errorf("--format is %q: use text, dot or svg", o.format)
 	}
 	params := map[string][]string{}
 	for _, s := range o.set {
@@ -93,7 +101,7 @@ func (o *graphOptions) draw(t *topology.Topology) (string, error) {
 	}
 	plan, err := t.Build(topology.Options{Params: params, Parallel: o.parallel})
 	if err != nil {
-		return "", fmt.Errorf("topology %s: %w", t.Name(), err)
+		return "", errorOf("topology "+t.Name(), err)
 	}
 	return draw(plan), nil
 }

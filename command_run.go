@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/metrics/scrape"
 	"github.com/egretstream/egret/topology"
 )
@@ -55,7 +57,7 @@ func topologyCommand(t *topology.Topology, use string) *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if wrong != nil {
-				return &usageError{fmt.Errorf("topology %s: %w", t.Name(), wrong)}
+				return &usageError{errorOf("topology "+t.Name(), wrong)}
 			}
 			return o.run(c, t)
 		},
@@ -89,7 +91,7 @@ func topologyCommand(t *topology.Topology, use string) *cobra.Command {
 type runOptions struct {
 	params    map[string]*textValue
 	guarantee string
-	parallel  map[string]int
+	parallel  tasksValue
 	replays   int
 	onStuck   string
 	config    Config
@@ -99,7 +101,7 @@ type runOptions struct {
 
 func (o *runOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.guarantee, "guarantee", "", "at-most-once or at-least-once (default: as the topology says)")
-	f.StringToIntVar(&o.parallel, "parallel", nil, "tasks of components, as in count=4,split=2")
+	f.Var(&o.parallel, "parallel", "tasks of components, as in count=4,split=2")
 	f.IntVar(&o.config.MaxPending, "max-pending", 65536, "open messages a spout task")
 	f.IntVar(&o.replays, "max-replays", 8, "replays of a message that fails; 0: none, -1: for ever")
 	f.DurationVar(&o.config.MessageTimeout, "message-timeout", 30*time.Second, "without a word of a message, then it is replayed")
@@ -138,6 +140,7 @@ func (v *textValue) Set(s string) error {
 	return nil
 }
 
+// build returns the configuration that the flags are, or every mistake in them.
 func (o *runOptions) build() (Config, error) {
 	c := o.config
 	c.Params = map[string][]string{}
@@ -147,30 +150,34 @@ func (o *runOptions) build() (Config, error) {
 		}
 	}
 	c.Parallel = o.parallel
+	var errs []error
+	wrong := func(flag string, value any, use string) {
+		errs = append(errs, fmt.Errorf("--%s is %v: use %s", flag, value, use))
+	}
 	switch c.MaxReplays = o.replays; {
 	case o.replays == 0:
 		c.MaxReplays = NoReplays
 	case o.replays < ReplayForever:
-		return c, fmt.Errorf("--max-replays is %d: use 0 for none, -1 for ever", o.replays)
+		wrong("max-replays", o.replays, "0 for none, -1 for ever")
 	}
-	if c.MaxPending == 0 {
-		return c, fmt.Errorf("--max-pending is %d: use at least 1", c.MaxPending)
+	if c.MaxPending < 1 {
+		wrong("max-pending", c.MaxPending, "at least 1")
+	}
+	if c.MessageTimeout < time.Millisecond {
+		wrong("message-timeout", c.MessageTimeout, "at least 1ms")
+	}
+	if c.StopTimeout <= 0 {
+		wrong("stop-timeout", c.StopTimeout, "a time above 0")
+	}
+	if c.StuckAfter >= 0 && c.StuckAfter < time.Millisecond {
+		wrong("stuck-after", c.StuckAfter, "at least 1ms, or a negative time to switch it off")
 	}
 	switch o.onStuck {
 	case Report.String():
 	case Replace.String():
 		c.OnStuck = Replace
 	default:
-		return c, fmt.Errorf("--on-stuck is %q: use report or replace", o.onStuck)
-	}
-	if c.StuckAfter == 0 {
-		return c, errors.New("--stuck-after must be above 0, or negative to switch it off")
-	}
-	if c.MessageTimeout == 0 || c.StopTimeout == 0 {
-		return c, errors.New("--message-timeout and --stop-timeout must be above 0")
-	}
-	if c.Reset && c.StateDir == "" {
-		return c, errors.New("--reset forgets the positions in a state directory: name it with --state")
+		wrong("on-stuck", strconv.Quote(o.onStuck), "report or replace")
 	}
 	switch o.guarantee {
 	case "":
@@ -179,9 +186,12 @@ func (o *runOptions) build() (Config, error) {
 	case topology.AtMostOnce.String():
 		c.Guarantee = new(topology.AtMostOnce)
 	default:
-		return c, fmt.Errorf("guarantee %q is unknown: use at-most-once or at-least-once", o.guarantee)
+		wrong("guarantee", strconv.Quote(o.guarantee), "at-most-once or at-least-once")
 	}
-	return c, nil
+	if c.Reset && c.StateDir == "" {
+		errs = append(errs, errors.New("--reset forgets the positions in a state directory: name it with --state"))
+	}
+	return c, errors.Join(errs...)
 }
 
 func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
@@ -197,7 +207,11 @@ func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 		config.Metrics = registry
 		server, err := scrape.Listen(o.metrics, registry, slog.Default())
 		if err != nil {
-			return &usageError{fmt.Errorf("--metrics: %w", err)}
+			err = fmt.Errorf("--metrics: %w", err)
+			if _, ok := errors.AsType[*net.OpError](err); ok {
+				return &placeError{err}
+			}
+			return &usageError{err}
 		}
 		defer server.Close()
 		fmt.Fprintln(stderr, "metrics: "+server.URL)
@@ -209,6 +223,7 @@ func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 		return &usageError{err}
 	}
 	show := newProgress(stderr)
+	show.lines = !o.json
 	beat := time.NewTicker(200 * time.Millisecond)
 	defer beat.Stop()
 	for seen := 0; ; {
@@ -247,52 +262,56 @@ func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 	}
 }
 
-// A progress rewrites one line on a terminal, and is silent elsewhere.
+// A progress rewrites one line on a terminal. Elsewhere it is silent, or writes a
+// line now and then if lines says so.
 type progress struct {
-	w        io.Writer // nil: no terminal
+	w        io.Writer
+	terminal bool
+	lines    bool
 	shown    int
 	messages int64
 	at       time.Duration
 }
 
+// lineEvery is the time between lines where there is no terminal.
+const lineEvery = 30 * time.Second
+
 func newProgress(w io.Writer) *progress {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return &progress{w: w}
-	}
-	return &progress{}
+	f, ok := w.(*os.File)
+	return &progress{w: w, terminal: ok && term.IsTerminal(int(f.Fd()))}
 }
 
+// line shows how far a run is.
 func (p *progress) line(r *Running) {
-	if p.w == nil {
+	if !p.terminal && (!p.lines || time.Since(r.began)-p.at < lineEvery) {
 		return
 	}
 	s := r.Stats()
 	rate := float64(s.Input-p.messages) / max(s.Elapsed-p.at, time.Millisecond).Seconds()
 	p.messages, p.at = s.Input, s.Elapsed
-	text := fmt.Sprintf("%s  %s messages  %s/s  %s open  %s failed", s.Elapsed.Round(time.Second), thousands(s.Input), thousands(int64(rate)), thousands(s.Open), thousands(s.failedExecutions()))
+	text := fmt.Sprintf("%s  %s  %s/s  %s open  %s failed", s.Elapsed.Round(time.Second), amount.Of(s.Input, "message"), amount.Digits(int64(rate)), amount.Digits(s.Open), amount.Digits(s.failedExecutions()))
+	if s.Dead > 0 {
+		text += fmt.Sprintf("  %s dead", amount.Digits(s.Dead))
+	}
+	if !p.terminal {
+		fmt.Fprintln(p.w, s.Topology+": "+text)
+		return
+	}
 	p.text(text)
 }
 
 func (p *progress) text(s string) {
-	if p.w != nil {
+	if p.terminal {
 		fmt.Fprintf(p.w, "\r%-*s", p.shown, s)
 		p.shown = len(s)
 	}
 }
 
 func (p *progress) clear() {
-	if p.w != nil && p.shown > 0 {
+	if p.terminal && p.shown > 0 {
 		fmt.Fprintf(p.w, "\r%*s\r", p.shown, "")
 		p.shown = 0
 	}
-}
-
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // listCommand is "list".
@@ -324,6 +343,7 @@ func listCommand(topologies []*topology.Topology) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	c.SetFlagErrorFunc(parameterHint(topologies, "give it to run, or to graph with --set NAME=VALUE"))
 	return c
 }
 
@@ -345,7 +365,7 @@ func listing(t *topology.Topology) (listed, error) {
 	params, err := t.Params()
 	plan, berr := t.Build(topology.Options{})
 	if err := errors.Join(err, berr); err != nil {
-		return listed{}, fmt.Errorf("topology %s: %w", t.Name(), err)
+		return listed{}, errorOf("topology "+t.Name(), err)
 	}
 	l := listed{Name: t.Name(), Guarantee: plan.Guarantee.String(), Params: params, drawing: plan.Draw()}
 	for i := range plan.Components {

@@ -3,7 +3,8 @@
 //
 //	topology.New("wordcount", define)
 //	     |
-//	     +--> Main(t)              a command line: run, list, bench
+//	     +--> Main(t)                      a command line: run, list, graph,
+//	     |                                 deadletters, bench, chaos
 //	     +--> Run(ctx, t, Config{})        *Stats, error
 //	     +--> Start(ctx, t, Config{})      *Running: Stats, Drain, Stop, Wait
 //

@@ -45,34 +45,35 @@ const (
 
 // The house. A new package gets a line here, on the lowest floor that will do.
 var house = map[string]room{
-	"tuple":   {ground, true, ""},
+	"amount":  {ground, false, ""},
+	"tuple":   {ground, true, "amount"},
 	"metrics": {ground, true, ""}, // alone down here, it may use sync/atomic
 
 	"actor": {contracts, false, ""},
 	"spout": {contracts, true, "tuple"},
-	"bolt":  {contracts, true, "tuple metrics"},
+	"bolt":  {contracts, true, "amount tuple metrics"},
 
-	"topology": {plans, true, "tuple spout bolt"},
+	"topology": {plans, true, "amount tuple spout bolt"},
 	"graph":    {plans, false, "topology"},
 
 	"acker":  {machines, false, "tuple"},
 	"broker": {machines, false, "tuple"},
 	"chaos":  {machines, true, "tuple"},
 
-	"task": {behaviours, false, "tuple metrics actor spout bolt topology acker broker"},
+	"task": {behaviours, false, "amount tuple metrics actor spout bolt topology acker broker"},
 
 	"actor/host":     {hosts, false, "actor"},
-	"spout/from":     {hosts, true, "tuple spout"},
+	"spout/from":     {hosts, true, "amount tuple spout"},
 	"bolt/to":        {hosts, true, "tuple bolt"},
 	"metrics/scrape": {hosts, false, "tuple metrics topology"},
 	"state/disk":     {hosts, false, "tuple task"},
 	"chaos/sim":      {hosts, true, "tuple metrics actor spout bolt topology acker broker task"},
 
 	// bench is given what runs a topology, so that the root can have it as a command.
-	"bench": {roof, false, "tuple metrics spout spout/from bolt bolt/to topology"},
-	".":     {roof, true, "tuple metrics actor spout bolt topology graph task actor/host metrics/scrape state/disk chaos/sim bench"},
+	"bench": {roof, false, "amount tuple metrics spout spout/from bolt bolt/to topology"},
+	".":     {roof, true, "amount tuple metrics actor spout bolt topology graph task actor/host metrics/scrape state/disk chaos/sim bench"},
 	// The test kit is for users' tests, and runs what ships.
-	"egrettest":     {roof, true, ". tuple spout bolt topology acker task"},
+	"egrettest":     {roof, true, ". amount tuple spout bolt topology acker task"},
 	"bolt/bolttest": {roof, true, ". spout bolt topology egrettest"},
 
 	"cmd/egret":            {guests, false, ". bench topology examples/wordcount"},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,9 +32,10 @@ const (
 //	prog [run [NAME]] [flags]   run a topology; its parameters are flags
 //	prog list                   the topologies with parameters and a drawing
 //	prog graph [NAME]           a topology as text, DOT or SVG
-//	prog deadletters            messages that were given up: list, show, replay, drop
+//	prog deadletters list       messages that were given up; also show, replay, drop
 //	prog bench                  how fast this machine is
 //	prog chaos sim              the engine in a simulation, with faults
+//	prog --version              what it is built of
 //
 // A program of one topology runs it without being told its name. The first
 // interrupt lets a run finish what is open, the second stops it, the third exits.
@@ -52,17 +54,35 @@ func execute(topologies []*topology.Topology, args []string, in io.Reader, out, 
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
-	ctx := context.Background()
-	if err := root.ExecuteContext(ctx); err != nil {
-		code := exitCode(err)
-		fmt.Fprintln(errs, root.Name()+": "+err.Error())
-		if code == ExitUsage {
-			fmt.Fprintf(errs, "Try: %s --help\n", root.Name())
-		}
-		return code
+	c, err := root.ExecuteContextC(context.Background())
+	if err == nil {
+		return ExitDone
 	}
-	return ExitDone
+	fmt.Fprintln(errs, errorOf(root.Name(), err))
+	if helps(err) {
+		fmt.Fprintf(errs, "Try: %s --help\n", c.CommandPath())
+	}
+	return exitCode(err)
 }
+
+// errorOf returns err with its subject before it: in a line with the one mistake, or
+// in a line of its own above several.
+func errorOf(subject string, err error) error {
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) == 1 {
+		return fmt.Errorf("%s: %w", subject, err)
+	}
+	return &listedError{subject + ":\n  " + strings.Join(lines, "\n  "), err}
+}
+
+// A listedError is several errors, whose text stands one below the other.
+type listedError struct {
+	text string
+	err  error
+}
+
+func (l *listedError) Error() string { return l.text }
+func (l *listedError) Unwrap() error { return l.err }
 
 // A usageError is a mistake in the command line.
 type usageError struct{ err error }
@@ -75,6 +95,19 @@ type runError struct{ err error }
 
 func (r *runError) Error() string { return r.err.Error() }
 func (r *runError) Unwrap() error { return r.err }
+
+// A placeError says that a command line is right and this machine has no place for
+// what it asks for, such as an address that is taken.
+type placeError struct{ err error }
+
+func (p *placeError) Error() string { return p.err.Error() }
+func (p *placeError) Unwrap() error { return p.err }
+
+// helps reports whether the help of a command says what to do about an error.
+func helps(err error) bool {
+	_, place := errors.AsType[*placeError](err)
+	return exitCode(err) == ExitUsage && !place
+}
 
 func exitCode(err error) int {
 	if errors.Is(err, ErrDead) {
@@ -108,6 +141,7 @@ func command(topologies []*topology.Topology) (*cobra.Command, error) {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(runCommand(topologies), listCommand(topologies), graphCommand(topologies), deadLettersCommand(topologies), failing(bench.Command(benchRunner)), chaosCommand())
+	showVersion(root)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	return root, nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/egretstream/egret/amount"
 )
 
 const (
@@ -84,7 +86,7 @@ func (n *noise) quiet(r *Running) {
 		return strings.Compare(a.component+"/"+a.what, b.component+"/"+b.what)
 	}) {
 		if more := n.bursts[t].more; more > 0 {
-			r.logger(t.component).Warn("and "+thousands(more)+" more: "+t.what, "unlogged", more)
+			r.logger(t.component).Warn("and "+amount.Digits(more)+" more: "+t.what, "unlogged", more)
 		}
 	}
 }

@@ -169,11 +169,15 @@ func (r *Running) event(e task.Event) {
 		}
 	case *task.Failure:
 		if log := r.about(e.Task, "execution failed"); log != nil {
-			log.Warn("execution failed: "+e.Err, "failed", e.Failed)
+			attrs := []any{"failed_so_far", e.Failed}
+			if e.Tuple != "" {
+				attrs = append(attrs, "tuple", e.Tuple)
+			}
+			log.Warn("execution failed: "+e.Err, attrs...)
 		}
 	case *task.TimedOut:
 		if log := r.about(e.Task, "messages timed out"); log != nil {
-			log.Warn("messages timed out and are replayed: "+e.Err, "timed_out", e.TimedOut)
+			log.Warn("messages timed out and are replayed: "+e.Err, "timed_out_so_far", e.TimedOut)
 		}
 	case *task.Notice:
 		if log := r.about(e.Task, "notice"); log != nil {

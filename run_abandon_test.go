@@ -176,7 +176,7 @@ func TestStuckEndsInTime(t *testing.T) {
 		{"stop soon", time.Second / 2, func(r *egret.Running) { time.Sleep(10 * time.Second); r.Stop() },
 			"not drained: stopped with 20 messages open; task out/0 did not come back from Execute", 12 * time.Second},
 		{"drain", 10 * time.Second, func(r *egret.Running) { time.Sleep(2 * time.Second); r.Drain() },
-			"not drained: 20 messages were open after 20s; task out/0 did not come back from Execute", 24 * time.Second},
+			"not drained: 20 messages open after 20s; task out/0 did not come back from Execute", 24 * time.Second},
 		{"drain and stop", 10 * time.Second, func(r *egret.Running) { r.Drain(); time.Sleep(time.Second); r.Stop() },
 			"not drained: stopped with 20 messages open; task out/0 did not come back from Execute", 11 * time.Second},
 		{"stop that waits for ever", -1, func(r *egret.Running) { r.Stop() },
@@ -357,7 +357,7 @@ func TestStuckInNextEndsTheRun(t *testing.T) {
 				defer cancel()
 				s, err := egret.Run(c, straight(source, func(tuple.Tuple, *bolt.Collector) error { return nil }), quiet(egret.Config{OnStuck: onStuck}))
 				if onStuck == egret.Report {
-					require.EqualError(t, err, "topology straight: not drained: 0 messages were open after 30s; task in/0 did not come back from Next")
+					require.EqualError(t, err, "topology straight: not drained: 0 messages open after 30s; task in/0 did not come back from Next")
 				} else {
 					require.EqualError(t, err, "topology straight: task in/0 has died 6 times in a row, the last time of: in/0: Next did not come back for 10s")
 				}

@@ -95,8 +95,8 @@ func TestRejects(t *testing.T) {
 		{"wrapped", func(tuple.Tuple, *bolt.Collector) error { return fmt.Errorf("seen: %w", bolt.Reject(errBad)) }, "bolt out: seen: bad"},
 		{"field", func(in tuple.Tuple, _ *bolt.Collector) error { _ = in.String("wrod"); return nil }, `bolt out: stream in.default has no field "wrod" (it has "n")`},
 		{"kind", func(in tuple.Tuple, _ *bolt.Collector) error { _ = in.Int64("n"); return nil }, `bolt out: field "n" of stream in.default is string, not int64`},
-		{"position", func(in tuple.Tuple, _ *bolt.Collector) error { _ = in.At(1); return nil }, `bolt out: stream in.default has no position 1 (it has 1 fields)`},
-		{"arity", func(_ tuple.Tuple, out *bolt.Collector) error { out.Emit(1, 2); return nil }, `bolt out: stream out.default has 1 fields ("n"), but 2 values were emitted`},
+		{"position", func(in tuple.Tuple, _ *bolt.Collector) error { _ = in.At(1); return nil }, `bolt out: stream in.default has no position 1 (it has 1 field)`},
+		{"arity", func(_ tuple.Tuple, out *bolt.Collector) error { out.Emit(1, 2); return nil }, `bolt out: stream out.default has 1 field ("n"), but got 2 values`},
 		{"value", func(_ tuple.Tuple, out *bolt.Collector) error { out.Emit([]int{1}); return nil }, `bolt out: field "n" of stream out.default: `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

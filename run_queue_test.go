@@ -257,7 +257,7 @@ func TestQueuePanicsAlways(t *testing.T) {
 // A misuse of out is the queue's and ends the run.
 func TestQueueMisuse(t *testing.T) {
 	for what, emit := range map[string]func(out *spout.QueueOut, id string, i int){
-		"fields":                   func(out *spout.QueueOut, id string, i int) { out.Emit(id, 1, 2) },
+		"got 2 values":             func(out *spout.QueueOut, id string, i int) { out.Emit(id, 1, 2) },
 		"spout has no stream even": func(out *spout.QueueOut, id string, i int) { out.EmitTo(id, "even", 1) },
 		"return when out.Full()": func(out *spout.QueueOut, id string, i int) {
 			for range 1 << 17 {

@@ -139,7 +139,7 @@ func TestStateStrangers(t *testing.T) {
 		s, err := run(t, straight(&numbers{splits: 1, n: 12}, nothing), egret.Config{StateDir: dir, Logger: log.logger()})
 		require.NoError(t, err)
 		require.EqualValues(t, 2, s.Input)
-		require.Equal(t, []string{`WARN spout in: 5 positions are of splits that the source does not list, and are kept (["1" "2" "3"] and others) topology=straight component=in task=0`}, log.with("positions"))
+		require.Equal(t, []string{`WARN spout in: kept 5 positions of splits that the source does not list (["1" "2" "3"] and others) topology=straight component=in task=0`}, log.with("positions"))
 		s, err = run(t, straight(&numbers{splits: 6, n: 12}, nothing), egret.Config{StateDir: dir})
 		require.NoError(t, err)
 		require.EqualValues(t, 10, s.Input)

@@ -190,7 +190,7 @@ func TestDrainDeadline(t *testing.T) {
 		})
 		s, err := egret.Run(c, top, quiet(egret.Config{MaxReplays: egret.ReplayForever, StopTimeout: 5 * time.Second}))
 		require.ErrorIs(t, err, egret.ErrDrain)
-		require.EqualError(t, err, "topology stuck: not drained: 1 messages were open after 5s")
+		require.EqualError(t, err, "topology stuck: not drained: 1 message open after 5s")
 		require.Equal(t, 6*time.Second, s.Elapsed)
 		require.EqualValues(t, 1, s.Open)
 		settled(t, s, err)

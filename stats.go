@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/metrics"
 	"github.com/egretstream/egret/topology"
 )
@@ -100,25 +101,25 @@ func (s *Stats) line(done bool) string {
 	if s.Elapsed > 0 {
 		rate = float64(s.Input) / s.Elapsed.Seconds()
 	}
-	line := fmt.Sprintf("%s: %s messages in %v (%s/s)", s.Topology, thousands(s.Input), s.Elapsed.Round(time.Millisecond), thousands(int64(rate)))
+	line := fmt.Sprintf("%s: %s in %v (%s/s)", s.Topology, amount.Of(s.Input, "message"), s.Elapsed.Round(time.Millisecond), amount.Digits(int64(rate)))
 	if s.Guarantee == topology.AtMostOnce.String() {
 		line += ", not tracked"
 		if n := s.failedExecutions(); n > 0 {
-			line += fmt.Sprintf("; %s executions failed", thousands(n))
+			line += fmt.Sprintf("; %s failed", amount.Of(n, "execution"))
 		}
 		return line
 	}
 	if s.Open == 0 && s.Dead == 0 && done {
 		line += ", all done"
 	} else {
-		line += fmt.Sprintf(", %s dead, %s open", thousands(s.Dead), thousands(s.Open))
+		line += fmt.Sprintf(", %s dead, %s open", amount.Digits(s.Dead), amount.Digits(s.Open))
 	}
-	line += fmt.Sprintf("; %s failed, %s lost, %s timed out, %s replayed", thousands(s.Failed), thousands(s.Lost), thousands(s.TimedOut), thousands(s.Replayed))
+	line += fmt.Sprintf("; %s failed, %s lost, %s timed out, %s replayed", amount.Digits(s.Failed), amount.Digits(s.Lost), amount.Digits(s.TimedOut), amount.Digits(s.Replayed))
 	if s.HandedBack > 0 {
-		line += fmt.Sprintf("; %s handed back", thousands(s.HandedBack))
+		line += fmt.Sprintf("; %s handed back", amount.Digits(s.HandedBack))
 	}
 	if s.Restarts > 0 {
-		line += fmt.Sprintf("; %s restarts", thousands(s.Restarts))
+		line += fmt.Sprintf("; %s", amount.Of(s.Restarts, "restart"))
 	}
 	return line
 }
@@ -185,13 +186,13 @@ func (s *Stats) laws() error {
 			break
 		}
 		if t.Messages != t.Acked+t.Dead+t.HandedBack+t.Abandoned {
-			return fmt.Errorf("%w: task %s: %d messages, but %d acked, %d dead, %d handed back and %d abandoned", errLaw, t.Task, t.Messages, t.Acked, t.Dead, t.HandedBack, t.Abandoned)
+			return fmt.Errorf("%w: task %s: %s, but %d acked, %d dead, %d handed back and %d abandoned", errLaw, t.Task, amount.Of(t.Messages, "message"), t.Acked, t.Dead, t.HandedBack, t.Abandoned)
 		}
 		if t.Attempts != t.Acked+t.Failed+t.Lost+t.TimedOut {
-			return fmt.Errorf("%w: task %s: %d attempts, but %d acked, %d failed, %d lost and %d timed out", errLaw, t.Task, t.Attempts, t.Acked, t.Failed, t.Lost, t.TimedOut)
+			return fmt.Errorf("%w: task %s: %s, but %d acked, %d failed, %d lost and %d timed out", errLaw, t.Task, amount.Of(t.Attempts, "attempt"), t.Acked, t.Failed, t.Lost, t.TimedOut)
 		}
 		if t.Queued != 0 {
-			return fmt.Errorf("%w: task %s ended with %d tuples in its queue", errLaw, t.Task, t.Queued)
+			return fmt.Errorf("%w: task %s ended with %s in its queue", errLaw, t.Task, amount.Of(t.Queued, "tuple"))
 		}
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/metrics"
 	"github.com/egretstream/egret/topology"
 )
@@ -83,16 +84,16 @@ const MaxTasks = 1024
 
 func (s *Setup) check() error {
 	if _, ok := shapes[s.Topology]; !ok {
-		return fmt.Errorf("topology %q is unknown: use null, identity or wordcount", s.Topology)
+		return fmt.Errorf("--topology is %q: use null, identity or wordcount", s.Topology)
 	}
 	if s.Spouts < 1 || s.Spouts > MaxTasks {
-		return fmt.Errorf("%d spouts: use 1 to %d", s.Spouts, MaxTasks)
+		return fmt.Errorf("--spouts is %d: use 1 to %s", s.Spouts, amount.Digits(MaxTasks))
 	}
 	if s.Bolts < 1 || s.Bolts > MaxTasks {
-		return fmt.Errorf("%d bolts: use 1 to %d", s.Bolts, MaxTasks)
+		return fmt.Errorf("--bolts is %d: use 1 to %s", s.Bolts, amount.Digits(MaxTasks))
 	}
 	if !(s.Rate >= 0 && s.Rate <= maxRate) {
-		return fmt.Errorf("rate %v: use 0 (as many as go through) to %.0e messages/s", s.Rate, float64(maxRate))
+		return fmt.Errorf("--rate is %v: use 0 (as many as go through) to %.0e messages/s", s.Rate, float64(maxRate))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/topology"
 )
 
@@ -91,16 +93,16 @@ func (o *options) check() error {
 	case topology.AtMostOnce.String():
 		o.setup.Guarantee = topology.AtMostOnce
 	default:
-		errs = append(errs, fmt.Errorf("guarantee %q is unknown: use at-most-once or at-least-once", o.guarantee))
+		errs = append(errs, fmt.Errorf("--guarantee is %q: use at-most-once or at-least-once", o.guarantee))
 	}
 	if o.duration < time.Millisecond || o.duration > time.Hour {
-		errs = append(errs, fmt.Errorf("duration %v: use 1ms to 1h", o.duration))
+		errs = append(errs, fmt.Errorf("--duration is %v: use 1ms to 1h", o.duration))
 	}
 	if o.rounds < 1 || o.rounds > 1000 {
-		errs = append(errs, fmt.Errorf("%d rounds: use 1 to 1000", o.rounds))
+		errs = append(errs, fmt.Errorf("--rounds is %d: use 1 to 1,000", o.rounds))
 	}
 	if _, ok := baselines[o.baseline]; !ok && o.baseline != "" {
-		errs = append(errs, fmt.Errorf("baseline %q is unknown: use plain-batched or plain-channel", o.baseline))
+		errs = append(errs, fmt.Errorf("--baseline is %q: use plain-batched or plain-channel", o.baseline))
 	}
 	if o.costModel != "" && !o.compare {
 		errs = append(errs, errors.New("--cost-model needs --compare"))
@@ -173,16 +175,16 @@ func (o *options) runCompare(ctx context.Context, c *cobra.Command) (err error) 
 func (r *Result) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "topology\t%s\n", strings.TrimSpace(r.Topology+" "+r.Guarantee))
-	fmt.Fprintf(t, "tasks\t%d spouts, %d of each bolt\n", r.Spouts, r.Bolts)
-	fmt.Fprintf(t, "messages/s\t%.0f\n", r.MessagesPerS)
-	fmt.Fprintf(t, "tuples/s\t%.0f\n", r.TuplesPerS)
+	fmt.Fprintf(t, "tasks\t%d of the spout, %d of each bolt\n", r.Spouts, r.Bolts)
+	fmt.Fprintf(t, "messages/s\t%s\n", amount.Digits(int64(r.MessagesPerS)))
+	fmt.Fprintf(t, "tuples/s\t%s\n", amount.Digits(int64(r.TuplesPerS)))
 	if r.WordsPerS > 0 {
-		fmt.Fprintf(t, "words/s\t%.0f\n", r.WordsPerS)
+		fmt.Fprintf(t, "words/s\t%s\n", amount.Digits(int64(r.WordsPerS)))
 	}
 	if r.Guarantee == topology.AtLeastOnce.String() {
-		fmt.Fprintf(t, "acked/s\t%.0f\n", r.AckedPerS)
+		fmt.Fprintf(t, "acked/s\t%s\n", amount.Digits(int64(r.AckedPerS)))
 	}
-	fmt.Fprintf(t, "failed\t%d\n", r.Failed)
+	fmt.Fprintf(t, "failed\t%s\n", amount.Digits(r.Failed))
 	fmt.Fprintf(t, "allocations\t%.4f a tuple, %.1f bytes\n", r.AllocsPerTuple, r.BytesPerTuple)
 	fmt.Fprintf(t, "cores\t%.2f\n", r.Cores)
 	for _, l := range []struct {
@@ -190,7 +192,8 @@ func (r *Result) print(w io.Writer) error {
 		of   *Latency
 	}{{"emission to sink", r.Latency}, {"due to sink", r.Due}, {"emission to ack", r.AckLatency}} {
 		if l.of != nil {
-			fmt.Fprintf(t, "%s\tp50 %.0f us, p99 %.0f us, p99.9 %.0f us\n", l.name, l.of.P50, l.of.P99, l.of.P999)
+			us := func(v float64) string { return amount.Digits(int64(math.Round(v))) + " us" }
+			fmt.Fprintf(t, "%s\tp50 %s, p99 %s, p99.9 %s\n", l.name, us(l.of.P50), us(l.of.P99), us(l.of.P999))
 		}
 	}
 	if r.Digest != "" {
@@ -201,7 +204,7 @@ func (r *Result) print(w io.Writer) error {
 
 func (c *Comparison) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "%d rounds of %.1f s, %d cores, %s\n\n", c.Rounds, c.Seconds, c.Cores, c.Go)
+	fmt.Fprintf(t, "%s of %.1f s, %s, %s\n\n", amount.Of(c.Rounds, "round"), c.Seconds, amount.Of(c.Cores, "core"), c.Go)
 	fmt.Fprintf(t, "rate, median\tM/s\tallocations a tuple\n")
 	for _, v := range variants {
 		fmt.Fprintf(t, "%s\t%.2f\t%.4f\n", v.name, c.Medians[v.name]/1e6, c.AllocsPerTuple[v.name])
@@ -219,6 +222,6 @@ func (c *Comparison) print(w io.Writer) error {
 			fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.2f\t%.2f%s\n", q.name, r, c.Ranges[q.name].Min, c.Ranges[q.name].Max, q.floor, short)
 		}
 	}
-	fmt.Fprintf(t, "\n%d messages failed; the counts of all word counts are equal (%s)\n", c.Failed, c.Digest)
+	fmt.Fprintf(t, "\n%s failed; the counts of all word counts are equal (%s)\n", amount.Of(c.Failed, "message"), c.Digest)
 	return t.Flush()
 }

@@ -79,15 +79,15 @@ func TestOneMeasurement(t *testing.T) {
 
 func TestCommandRefuses(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
-		{"--topology nul", `topology "nul" is unknown: use null, identity or wordcount`},
-		{"--guarantee twice", `guarantee "twice" is unknown: use at-most-once or at-least-once`},
-		{"--duration 0s", "duration 0s: use 1ms to 1h"},
-		{"--spouts 0 --bolts 1025", "0 spouts: use 1 to 1024"},
-		{"--bolts 1025", "1025 bolts: use 1 to 1024"},
-		{"--rate -1", "rate -1: use 0 (as many as go through) to 1e+09 messages/s"},
-		{"--rate NaN", "rate NaN: use 0 (as many as go through) to 1e+09 messages/s"},
-		{"--rounds 0 --compare", "0 rounds: use 1 to 1000"},
-		{"--baseline plain", `baseline "plain" is unknown: use plain-batched or plain-channel`},
+		{"--topology nul", `--topology is "nul": use null, identity or wordcount`},
+		{"--guarantee twice", `--guarantee is "twice": use at-most-once or at-least-once`},
+		{"--duration 0s", "--duration is 0s: use 1ms to 1h"},
+		{"--spouts 0 --bolts 1025", "--spouts is 0: use 1 to 1,024"},
+		{"--bolts 1025", "--bolts is 1025: use 1 to 1,024"},
+		{"--rate -1", "--rate is -1: use 0 (as many as go through) to 1e+09 messages/s"},
+		{"--rate NaN", "--rate is NaN: use 0 (as many as go through) to 1e+09 messages/s"},
+		{"--rounds 0 --compare", "--rounds is 0: use 1 to 1,000"},
+		{"--baseline plain", `--baseline is "plain": use plain-batched or plain-channel`},
 		{"--cost-model x", "--cost-model needs --compare"},
 		{"--compare --topology null", "if any flags in the group [compare topology] are set none of the others can be; [compare topology] were all set"},
 		{"extra", `unknown command "extra" for "bench"`},
@@ -195,7 +195,7 @@ func TestChildThatComplains(t *testing.T) {
 	require.NoError(t, err)
 	_, err = (&child{program: self}).run(t.Context(), []string{"--topology", "nul"})
 	require.ErrorContains(t, err, "exit status 1")
-	require.ErrorContains(t, err, `topology "nul" is unknown`)
+	require.ErrorContains(t, err, `--topology is "nul": use`)
 }
 
 func TestModelRate(t *testing.T) {

@@ -130,7 +130,7 @@ func TestMeasureTellsWhatWentWrong(t *testing.T) {
 	})
 	t.Run("cannot be built", func(t *testing.T) {
 		_, err := Measure(t.Context(), runToy, Setup{Topology: "nul", Spouts: 1, Bolts: 1}, time.Second)
-		require.EqualError(t, err, `topology "nul" is unknown: use null, identity or wordcount`)
+		require.EqualError(t, err, `--topology is "nul": use null, identity or wordcount`)
 	})
 }
 

@@ -57,8 +57,8 @@ func TestEmitMisuse(t *testing.T) {
 		emit func()
 		want string
 	}{
-		{func() { out.Emit("the") }, `stream count.default has 2 fields ("word", "count"), but 1 values were emitted`},
-		{func() { out.To(1).Emit("the", 1) }, `stream count.late has 1 fields ("at"), but 2 values were emitted`},
+		{func() { out.Emit("the") }, `stream count.default has 2 fields ("word", "count"), but got 1 value`},
+		{func() { out.To(1).Emit("the", 1) }, `stream count.late has 1 field ("at"), but got 2 values`},
 		{func() { out.Emit("the", word("w")) }, `field "count" of stream count.default: a bolt_test.word is no value: use a built-in integer, float, bool, string, []byte, time.Time or time.Duration, or tuple.Any with a registered codec`},
 		{func() { out.To(1).Emit(time.Time{}) }, `field "at" of stream count.late: time with Unix second -62135596800 is outside 1678-2262, which nanoseconds since 1970 can hold`},
 		{func() { none.Emit("the") }, "the component declares no stream: add .Emits(...)"},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -52,8 +53,8 @@ func (c *count) Prepare(_ context.Context, task *Task) error {
 		return Reject(fmt.Errorf("component %s counts and declares no stream: add .Emits(%s)", task.Component, c.emits()))
 	}
 	if s := task.Streams[0]; len(s.Fields) != len(c.fields)+1 {
-		return Reject(fmt.Errorf("component %s counts by %d fields and its stream %s has %d (%s): it needs one more than it counts by, as in .Emits(%s)",
-			task.Component, len(c.fields), s.Stream, len(s.Fields), strings.Join(s.Fields, ", "), c.emits()))
+		return Reject(fmt.Errorf("component %s counts by %s and its stream %s has %d (%s): it needs one more than it counts by, as in .Emits(%s)",
+			task.Component, amount.Of(len(c.fields), "field"), s.Stream, len(s.Fields), strings.Join(s.Fields, ", "), c.emits()))
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func TestEachFilterFlatMap(t *testing.T) {
 		}), "y", []string{"10", "30"}, []string{"broken"}},
 		{"filter", bolt.Filter(func(in tuple.Tuple) bool { return in.Int64("x") != 2 }), "y", []string{"1", "3"}, nil},
 		{"filter, too few fields", bolt.Filter(func(in tuple.Tuple) bool { return in.Int64("x") == 2 }), "y z", nil, []string{
-			`misuse: stream in.default has 2 fields ("y", "z"), but 1 values were emitted`}},
+			`misuse: stream in.default has 2 fields ("y", "z"), but got 1 value`}},
 		{"filter, no stream", bolt.Filter(func(in tuple.Tuple) bool { return in.Int64("x") == 2 }), "", nil, []string{
 			`misuse: the component declares no stream: add .Emits(...)`}},
 		{"flat map", bolt.FlatMap(func(in tuple.Tuple, yield func(...any)) {
@@ -196,7 +196,7 @@ func TestStockErrors(t *testing.T) {
 		want   string
 	}{
 		{bolt.Count("word"), "word", "", nil, `component it counts and declares no stream: add .Emits("word", "count")`},
-		{bolt.Count("word"), "word", "word", nil, `component it counts by 1 fields and its stream default has 1 (word): it needs one more than it counts by, as in .Emits("word", "count")`},
+		{bolt.Count("word"), "word", "word", nil, `component it counts by 1 field and its stream default has 1 (word): it needs one more than it counts by, as in .Emits("word", "count")`},
 		{bolt.Count(), "word", "a b", nil, `component it counts by 0 fields and its stream default has 2 (a, b): it needs one more than it counts by, as in .Emits("count")`},
 		{bolt.Count("word"), "line", "word count", []any{"x"}, `misuse: stream in.default has no field "word" (it has "line")`},
 		{bolt.Count("at"), "at", "at count", []any{tuple.Any(point{1})}, `reject: field "at" of stream in.default is a bolt_test.point, by which Count cannot count: emit a field with a plain value of it`},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -38,7 +39,7 @@ type topRow struct {
 
 func (t *top) Prepare(_ context.Context, task *Task) error {
 	if t.n < 0 {
-		return Reject(fmt.Errorf("component %s keeps the top %d tuples: it must be at least 0, which is all", task.Component, t.n))
+		return Reject(fmt.Errorf("component %s keeps the top %s: it must be at least 0, which is all", task.Component, amount.Of(t.n, "tuple")))
 	}
 	if len(task.Streams) == 0 {
 		return Reject(fmt.Errorf("component %s keeps the top tuples and declares no stream: add .Emits(...) with the fields of its input", task.Component))
@@ -52,7 +53,7 @@ func (t *top) Execute(in tuple.Tuple, out *Collector) error {
 		return Reject(fmt.Errorf("field %q of stream %s.%s is %v, not a number, by which Top could order", t.by, in.Component(), in.Stream(), by.Kind()))
 	}
 	if s := out.schemas[0]; len(s.Fields) != in.Len() {
-		return Reject(fmt.Errorf("stream %s.%s has %d fields and stream %s.%s, to which Top passes its tuples, has %d: give it as many", in.Component(), in.Stream(), in.Len(), s.Component, s.Stream, len(s.Fields)))
+		return Reject(fmt.Errorf("stream %s.%s has %s and stream %s.%s, to which Top passes its tuples, has %d: give it as many", in.Component(), in.Stream(), amount.Of(in.Len(), "field"), s.Component, s.Stream, len(s.Fields)))
 	}
 	t.values = in.AppendValues(t.values[:0])
 	row := topRow{by, t.values}

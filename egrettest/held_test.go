@@ -89,7 +89,7 @@ func TestNeverLetGo(t *testing.T) {
 		require.Equal(t, "egrettest: topology joined has not come to rest within 20s:\n"+
 			"\tmessage of left/0: left.default (a 1)\n"+
 			"\tmessage of left/0: left.default (b 2)\n"+
-			"\t2 tuples are retained by join", text)
+			"\t2 tuples retained by join", text)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -147,8 +148,8 @@ func (e *entry) check(plan *topology.Plan, n *topology.Node) error {
 	}
 	e.stream = &schema.Stream
 	if len(e.values) != len(schema.Fields) {
-		return fmt.Errorf("stream %s.%s has %d fields (%s), but the row has %d values: write []any{...} with one for each field",
-			n.Name, schema.Stream, len(schema.Fields), strings.Join(schema.Fields, ", "), len(e.values))
+		return fmt.Errorf("stream %s.%s has %s (%s), but the row has %s: write []any{...} with one for each field",
+			n.Name, schema.Stream, amount.Of(len(schema.Fields), "field"), strings.Join(schema.Fields, ", "), amount.Of(len(e.values), "value"))
 	}
 	for k, v := range e.values {
 		if _, err := tuple.ValueOf(v); err != nil {

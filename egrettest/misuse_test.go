@@ -52,8 +52,8 @@ func TestMisuse(t *testing.T) {
 	}{
 		{egrettest.Input("line", "x"), `Input: there is no spout "line" (have lines, split)`},
 		{egrettest.Input("split", "x"), `Input: component split is a bolt: give the input to a spout (have lines, split)`},
-		{egrettest.Input("lines", "ok", []any{"a", 1}), `Input("lines"), item 2: stream lines.default has 1 fields (line), but the row has 2 values: write []any{...} with one for each field`},
-		{egrettest.Input("lines", egrettest.To("late", "x")), `Input("lines"), item 1: stream lines.late has 2 fields (line, at), but the row has 1 values: write []any{...} with one for each field`},
+		{egrettest.Input("lines", "ok", []any{"a", 1}), `Input("lines"), item 2: stream lines.default has 1 field (line), but the row has 2 values: write []any{...} with one for each field`},
+		{egrettest.Input("lines", egrettest.To("late", "x")), `Input("lines"), item 1: stream lines.late has 2 fields (line, at), but the row has 1 value: write []any{...} with one for each field`},
 		{egrettest.Input("lines", egrettest.To("early", "x")), `Input("lines"), item 1: spout lines has no stream "early" (it has default, late)`},
 		{egrettest.Input("lines", own{}), `Input("lines"), item 1: field "line" of stream lines.default: a egrettest_test.own is no value: use a built-in integer, float, bool, string, []byte, time.Time or time.Duration, or tuple.Any with a registered codec`},
 		{egrettest.Input("lines", egrettest.Tick("lines")), `Input("lines"), item 1: Tick: there is no bolt "lines" (have lines, split)`},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/egretstream/egret"
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/bolt"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/tuple"
@@ -144,7 +145,7 @@ func (r *recorder) open(stats *egret.Stats) string {
 		}
 	}
 	if len(r.links) > hands {
-		fmt.Fprintf(&b, "\n\t%d tuples are on their way", len(r.links)-hands)
+		fmt.Fprintf(&b, "\n\t%s on the way", amount.Of(len(r.links)-hands, "tuple"))
 	}
 	kept := make([]int, len(r.plan.Components))
 	for _, x := range r.held {
@@ -152,7 +153,7 @@ func (r *recorder) open(stats *egret.Stats) string {
 	}
 	for i, n := range kept {
 		if n > 0 {
-			fmt.Fprintf(&b, "\n\t%d tuples are retained by %s", n, r.plan.Components[i].Name)
+			fmt.Fprintf(&b, "\n\t%s retained by %s", amount.Of(n, "tuple"), r.plan.Components[i].Name)
 		}
 	}
 	for id, t := range stats.Tasks {
@@ -160,7 +161,7 @@ func (r *recorder) open(stats *egret.Stats) string {
 			t.Queued-- // told above
 		}
 		if t.Queued > 0 {
-			fmt.Fprintf(&b, "\n\t%d tuples are queued for %s", t.Queued, t.Task)
+			fmt.Fprintf(&b, "\n\t%s queued for %s", amount.Of(t.Queued, "tuple"), t.Task)
 		}
 	}
 	if r.script.next < len(r.script.entries) {

@@ -200,7 +200,7 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 		t.anchor.acc, t.out.anchor = nil, nil
 		for t.row < end {
 			if err := t.bolt.Execute(p.Tuple(t.row), t.collector); err != nil {
-				t.tellFailure(err.Error()) // which may panic, so the tuple is still in hand
+				t.tellFailure(err.Error(), p) // which may panic, so the tuple is still in hand
 				t.unretain()
 				t.tapFailed(p, err)
 				t.row++
@@ -225,7 +225,7 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 			if bolt.IsReject(err) {
 				class = acker.Rejected
 			}
-			t.refuse(class, err.Error()) // which may panic, so the tuple is still in hand
+			t.refuse(class, err.Error(), p) // which may panic, so the tuple is still in hand
 			t.unretain()
 			t.tapFailed(p, err)
 			t.row++
@@ -306,17 +306,22 @@ func (t *boltTask) book(p *tuple.Parcel, slot int, n uint32) {
 }
 
 // tellFailure makes failures known before messages are dead of them, not too often.
-func (t *boltTask) tellFailure(text string) {
+// The tuple that has failed is that at t.row of p, or p is nil.
+func (t *boltTask) tellFailure(text string, p *tuple.Parcel) {
 	text = cut(text, failureText)
 	if t.failures++; t.failures == 1 || t.now >= t.tellAgain {
 		t.tellAgain = t.now + failureEvery
-		t.set.Event(&Failure{Task: t.m.Name, Err: "bolt " + t.node.Name + ": " + text, Failed: t.failures})
+		f := &Failure{Task: t.m.Name, Err: "bolt " + t.node.Name + ": " + text, Failed: t.failures}
+		if p != nil {
+			f.Tuple = cut(describe(p, t.row), failureText)
+		}
+		t.set.Event(f)
 	}
 }
 
-// refuse notes that the tuple in hand has failed.
-func (t *boltTask) refuse(class acker.FailClass, text string) {
-	text = t.failureText(class, text)
+// refuse notes that the tuple in hand, of p, has failed.
+func (t *boltTask) refuse(class acker.FailClass, text string, p *tuple.Parcel) {
+	text = t.failureText(class, text, p)
 	if t.anchor.more == nil {
 		t.refuseOne(t.slot, refusal{t.anchor.tree, t.anchor.index, class, text})
 		return
@@ -335,11 +340,12 @@ func (t *boltTask) refuseOne(slot int, f refusal) {
 	}
 }
 
-// failureText tells of a failure and returns its text for the ledger.
-func (t *boltTask) failureText(class acker.FailClass, text string) string {
+// failureText tells of a failure and returns its text for the ledger; p is as in
+// tellFailure.
+func (t *boltTask) failureText(class acker.FailClass, text string, p *tuple.Parcel) string {
 	text = cut(text, failureText)
 	if class != acker.Panicked { // which is told as a death
-		t.tellFailure(text)
+		t.tellFailure(text, p)
 	}
 	return "bolt " + t.node.Name + ": " + text
 }
@@ -366,7 +372,7 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 		}
 		t.tapFailed(p, &PanicError{Component: t.node.Name, Task: t.plan.Tasks[t.id].Index, During: t.during, Value: value, Tuple: inHand})
 		if t.out.anchor != nil {
-			t.refuse(acker.Panicked, fmt.Sprintf("panic in Execute: %v", value))
+			t.refuse(acker.Panicked, fmt.Sprintf("panic in Execute: %v", value), p)
 		}
 		for len(t.refused) > 0 { // their entries will never leave
 			t.tellRefused(t.refused[0].tree)
@@ -382,9 +388,9 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 	}
 	t.tapFailed(p, bolt.Reject(mistake))
 	if t.out.anchor != nil {
-		t.refuse(acker.Rejected, mistake.Error())
+		t.refuse(acker.Rejected, mistake.Error(), p)
 	} else {
-		t.tellFailure(mistake.Error())
+		t.tellFailure(mistake.Error(), p)
 	}
 	t.unretain()
 	t.row++

@@ -130,7 +130,7 @@ func (o *outbox) reject(err error) {
 		tuple.Misuse(err.Error())
 	}
 	t := o.bolt
-	text := t.failureText(acker.Rejected, err.Error())
+	text := t.failureText(acker.Rejected, err.Error(), nil)
 	for _, r := range o.putter.refs {
 		r.part.fails = append(r.part.fails, refusal{r.part.tree, r.index, acker.Rejected, text})
 	}

@@ -163,7 +163,7 @@ func (t *boltTask) settle(h *heldTuple, err error) {
 		if bolt.IsReject(err) {
 			class = acker.Rejected
 		}
-		text = t.failureText(class, errorText(err))
+		text = t.failureText(class, errorText(err), nil)
 	}
 	for _, r := range h.refs {
 		p := r.part

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -137,7 +138,7 @@ func (o *origin) stored(m buried) {
 	}
 	o.fresh = append(m.graves, o.fresh...)
 	if errors.Is(m.err, ErrFull) {
-		o.c.fail(fmt.Errorf("%s: %d messages are dead and cannot be stored: %w", o.c.m.Name, len(o.fresh), m.err), true, true)
+		o.c.fail(fmt.Errorf("%s: cannot store %s: %w", o.c.m.Name, amount.Of(len(o.fresh), "dead message"), m.err), true, true)
 		return
 	}
 	o.attempts++

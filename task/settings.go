@@ -130,7 +130,8 @@ type Stuck struct {
 type Failure struct {
 	Task   string
 	Err    string // of the last one
-	Failed int64  // in this life, so far
+	Failed int64  // executions in this life, so far
+	Tuple  string // of the last one, cut short, if it is at hand
 }
 
 // TimedOut says that messages of a task are replayed because nothing was heard of

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -392,7 +393,7 @@ func (t *spoutTask) tellStrangers(splits []spout.Split) {
 		return
 	}
 	slices.Sort(names)
-	text := fmt.Sprintf("spout %s: %d positions are of splits that the source does not list, and are kept (%q", t.node.Name, len(names), names[:min(len(names), strangers)])
+	text := fmt.Sprintf("spout %s: kept %s of splits that the source does not list (%q", t.node.Name, amount.Of(len(names), "position"), names[:min(len(names), strangers)])
 	if len(names) > strangers {
 		text += " and others"
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/metrics"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -177,10 +178,10 @@ func (s *Supervisor) Receive(ctx actor.Context, msg any) {
 		s.drain(msg.Deadline)
 	case drainOver:
 		if s.stopping == 0 {
-			s.stop(fmt.Errorf("%w: %d messages were open after %v", ErrDrain, s.open(), msg.after))
+			s.stop(fmt.Errorf("%w: %s open after %v", ErrDrain, amount.Of(s.open(), "message"), msg.after))
 		}
 	case Stop:
-		s.stop(fmt.Errorf("%w: stopped with %d messages open", ErrDrain, s.open()))
+		s.stop(fmt.Errorf("%w: stopped with %s open", ErrDrain, amount.Of(s.open(), "message")))
 	default:
 		if s.keep.receive(msg) {
 			break

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/egretstream/egret/amount"
 )
 
 // Draw returns a picture of p for people, some lines of text that end with a
@@ -28,7 +30,7 @@ func (p *Plan) Draw() string {
 		d.component(c)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s, %s, %v\n\n", p.Topology, count(len(p.Components), "component"), count(len(p.Tasks), "task"), p.Guarantee)
+	fmt.Fprintf(&b, "%s: %s, %s, %v\n\n", p.Topology, amount.Of(len(p.Components), "component"), amount.Of(len(p.Tasks), "task"), p.Guarantee)
 	names, kinds, rails := 0, 0, 0
 	for _, l := range d.lines {
 		names = max(names, width(l.name))
@@ -201,10 +203,3 @@ func (d *drawing) label(c, k int) string {
 func width(s string) int { return len([]rune(s)) }
 
 func pad(s string, n int) string { return s + strings.Repeat(" ", n-width(s)) }
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
-}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unsafe"
+
+	"github.com/egretstream/egret/amount"
 )
 
 const (
@@ -173,7 +175,7 @@ func (t Tuple) Stream() string { return t.parcel().Schema.Stream }
 func (t Tuple) At(i int) Value {
 	p := t.parcel()
 	if uint(i) >= uint(len(p.Kinds)) {
-		panic(misuse{fmt.Sprintf("stream %s.%s has no position %d (it has %d fields)", p.Schema.Component, p.Schema.Stream, i, len(p.Kinds))})
+		panic(misuse{fmt.Sprintf("stream %s.%s has no position %d (it has %s)", p.Schema.Component, p.Schema.Stream, i, amount.Of(len(p.Kinds), "field"))})
 	}
 	return Value{p.Cells[int(t.row)*len(p.Kinds)+i], p.Kinds[i]}
 }

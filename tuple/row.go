@@ -3,6 +3,8 @@ package tuple
 import (
 	"fmt"
 	"slices"
+
+	"github.com/egretstream/egret/amount"
 )
 
 // A Row is one tuple being made: the cells that Emit fills before it is known
@@ -63,7 +65,7 @@ func (r *Row) grow(n int) {
 }
 
 func wrongArity(s *Schema, n int) {
-	panic(misuse{fmt.Sprintf("stream %s.%s has %d fields (%s), but %d values were emitted", s.Component, s.Stream, len(s.Fields), quoted(s.Fields), n)})
+	panic(misuse{fmt.Sprintf("stream %s.%s has %s (%s), but got %s", s.Component, s.Stream, amount.Of(len(s.Fields), "field"), quoted(s.Fields), amount.Of(n, "value"))})
 }
 
 func (r *Row) refuse(s *Schema, bad int, values []any) {

@@ -42,10 +42,10 @@ func TestRowSetRefuses(t *testing.T) {
 		values []any
 		want   string
 	}{
-		{schemaOf("a", "b"), []any{1}, `stream split.default has 2 fields ("a", "b"), but 1 values were emitted`},
-		{schemaOf("a"), []any{1, 2, 3}, `stream split.default has 1 fields ("a"), but 3 values were emitted`},
-		{schemaOf("a"), nil, `stream split.default has 1 fields ("a"), but 0 values were emitted`},
-		{schemaOf(), []any{1}, `stream split.default has 0 fields (none), but 1 values were emitted`},
+		{schemaOf("a", "b"), []any{1}, `stream split.default has 2 fields ("a", "b"), but got 1 value`},
+		{schemaOf("a"), []any{1, 2, 3}, `stream split.default has 1 field ("a"), but got 3 values`},
+		{schemaOf("a"), nil, `stream split.default has 1 field ("a"), but got 0 values`},
+		{schemaOf(), []any{1}, `stream split.default has 0 fields (none), but got 1 value`},
 	} {
 		require.Equal(t, tt.want, misuseOf(t, func() { r.Set(tt.schema, tt.values) }))
 	}
@@ -108,7 +108,7 @@ func TestRowSetValues(t *testing.T) {
 		r.SetValues(fieldsOf(n), make([]Value, n))
 		require.True(t, r.Same(&o), "%d fields", n)
 	}
-	require.Equal(t, `stream split.default has 1 fields ("a"), but 2 values were emitted`,
+	require.Equal(t, `stream split.default has 1 field ("a"), but got 2 values`,
 		misuseOf(t, func() { r.SetValues(schemaOf("a"), make([]Value, 2)) }))
 }
 

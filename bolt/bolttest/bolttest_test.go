@@ -191,7 +191,7 @@ func TestMisuse(t *testing.T) {
 		parts []bolttest.Part
 		want  string
 	}{
-		{parts(words.Row("a", 1)), `egrettest: Input("in"), item 1: stream in.default has 1 fields (word), but the row has 2 values: write []any{...} with one for each field`},
+		{parts(words.Row("a", 1)), `egrettest: Input("in"), item 1: stream in.default has 1 field (word), but the row has 2 values: write []any{...} with one for each field`},
 		{parts(words.Row("a"), bolttest.In("word", "n").Row("b", 1)), `bolttest: stream in.default is given with the fields (word) and (word, n): use From to tell them apart`},
 		{parts(bolttest.In().Row()), `egrettest: spout in: stream default has no fields`},
 		{parts(words.From("it", "default").Row("a")), `egrettest: bolt it: the name is taken: another component has it`},

@@ -74,7 +74,7 @@ func source(b *topology.Builder) (quakes spout.Source) {
 		records = from.JSONLines(files...)
 	}
 	quakes = records.Text("id", "place").Int("time").Float("mag", "lat", "lon")
-	if rate := b.Float("rate", 0, "at most so many quakes a second; 0: as many as go through"); rate > 0 {
+	if rate := b.Float("rate", 0, "at most so many quakes a second; 0: as many as go through"); rate != 0 {
 		quakes = from.Paced(quakes, rate)
 	}
 	return quakes

@@ -44,7 +44,7 @@ func source(b *topology.Builder) (flights spout.Source) {
 		records = from.CSV(files...)
 	}
 	flights = records.Time("2006-01-02T15:04", "scheduled").Int("delay_min")
-	if rate := b.Float("rate", 0, "at most so many flights a second; 0: as many as go through"); rate > 0 {
+	if rate := b.Float("rate", 0, "at most so many flights a second; 0: as many as go through"); rate != 0 {
 		flights = from.Paced(flights, rate)
 	}
 	return flights

@@ -37,7 +37,7 @@ func text(b *topology.Builder) (lines spout.Source) {
 	if times := b.Int("repeat", 1, "how often to read the text; 0: for ever"); times != 1 {
 		lines = spout.Repeat(lines, times)
 	}
-	if rate := b.Float("rate", 0, "at most so many lines a second; 0: as many as go through"); rate > 0 {
+	if rate := b.Float("rate", 0, "at most so many lines a second; 0: as many as go through"); rate != 0 {
 		lines = from.Paced(lines, rate)
 	}
 	return lines

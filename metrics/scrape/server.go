@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -18,6 +19,10 @@ const (
 	mostScrapes = 8                // at the same time; the next one is told to come again
 	scrapeTime  = 10 * time.Second // for one, and for those under way when the server closes
 )
+
+// front is what stands at /, for people who look there.
+const front = `<!doctype html><title>Egret</title><p>A run of Egret serves its metrics here: <a href="/metrics">/metrics</a>.</p>
+`
 
 // A Server serves what a registry has at /metrics, to this machine only.
 type Server struct {
@@ -43,6 +48,10 @@ func Listen(address string, from prometheus.Gatherer, log *slog.Logger) (*Server
 		ErrorLog: errorLog{log}, ErrorHandling: promhttp.ContinueOnError, // what is right is shown
 		EnableOpenMetrics: true, MaxRequestsInFlight: mostScrapes,
 	}))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, front)
+	})
 	s := &Server{URL: "http://" + l.Addr().String() + "/metrics", ended: make(chan error, 1)}
 	s.server = http.Server{
 		Handler: mux, ReadTimeout: scrapeTime, WriteTimeout: scrapeTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,

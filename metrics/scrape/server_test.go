@@ -83,7 +83,11 @@ func TestServer(t *testing.T) {
 	require.True(t, strings.HasSuffix(body, "# EOF\n"))
 	resp, _ = get(t, s.URL, "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
 	require.Contains(t, resp.Header.Get("Content-Type"), "application/vnd.google.protobuf")
-	resp, _ = get(t, strings.TrimSuffix(s.URL, "metrics"), "")
+	resp, body = get(t, strings.TrimSuffix(s.URL, "metrics"), "")
+	require.Equal(t, 200, resp.StatusCode)
+	require.Contains(t, resp.Header.Get("Content-Type"), "text/html")
+	require.Contains(t, body, `<a href="/metrics">`)
+	resp, _ = get(t, strings.TrimSuffix(s.URL, "metrics")+"other", "")
 	require.Equal(t, 404, resp.StatusCode)
 
 	_, err = Listen(strings.TrimSuffix(strings.TrimPrefix(s.URL, "http://"), "/metrics"), r, quiet)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -77,7 +78,7 @@ func (f *csvFormat) decode(text string, fields []field, values []tuple.Value) er
 		return err
 	}
 	if len(cells) != len(f.columns) {
-		return fmt.Errorf("%d cells where the first line names %d columns: %s", len(cells), len(f.columns), shown(text))
+		return fmt.Errorf("%s where the first line names %s: %s", amount.Of(len(cells), "cell"), amount.Of(len(f.columns), "column"), shown(text))
 	}
 	for i := range fields {
 		if fields[i].whole {

@@ -210,7 +210,7 @@ func TestBadRecords(t *testing.T) {
 		{"behind a record of two lines", false, "n,s\n1,\"\n\"\nx,\n2,", `line 4 of FILE, at byte 10: column "n" is "x", not a whole number`},
 		{"too big", false, "n,s\n1,\n9223372036854775808,\n2,", `line 3 of FILE, at byte 7: column "n" is "9223372036854775808", which does not fit in 64 bits`},
 		{"blank", false, "n,s\n1,\n 2,\n2,", `line 3 of FILE, at byte 7: column "n" is " 2", not a whole number`},
-		{"few cells", false, "n,s\n1,\n2\n2,", `line 3 of FILE, at byte 7: 1 cells where the first line names 2 columns: "2"`},
+		{"few cells", false, "n,s\n1,\n2\n2,", `line 3 of FILE, at byte 7: 1 cell where the first line names 2 columns: "2"`},
 		{"many cells", false, "n,s\n1,\n2,3,4\n2,", `line 3 of FILE, at byte 7: 3 cells where the first line names 2 columns: "2,3,4"`},
 		{"stray quote", false, "n,s\n1,\n2,a\"b\n2,", `line 3 of FILE, at byte 7: bare " in non-quoted-field: "2,a\"b"`},
 		{"text behind a quote", false, "n,s\n1,\n2,\"a\"" + longText + "\n2,", `line 3 of FILE, at byte 7: extraneous or missing " in quoted-field: "2,\"a\"` + longText[:55] + `"...`},

@@ -28,7 +28,7 @@ import (
 
 var (
 	// ErrInUse reports that another run uses the directory.
-	ErrInUse = errors.New("state directory in use")
+	ErrInUse = errors.New("in use")
 	// ErrCorrupt reports a file that is not what it was when it was written. Reading it
 	// again does not help.
 	ErrCorrupt = errors.New("corrupt file")
@@ -68,7 +68,7 @@ func Open(root, topology string, o Options) (*Store, error) {
 	dir := filepath.Join(root, topology)
 	for _, d := range []string{dir, filepath.Join(dir, deadDir), filepath.Join(dir, replayDir)} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
-			return nil, fmt.Errorf("state directory: %w", err)
+			return nil, err // names the directory
 		}
 	}
 	lock, err := lockRun(dir)
@@ -86,15 +86,15 @@ func lockRun(dir string) (*os.File, error) {
 	name := filepath.Join(dir, "lock")
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
+		return nil, err // names the file
 	}
 	if err := flock(f, false); err != nil {
 		by := owner(f)
 		f.Close()
 		if errors.Is(err, errLocked) {
-			return nil, fmt.Errorf("%w: %s is used by a run of %s%s; stop that one, or use another directory", ErrInUse, dir, filepath.Base(dir), by)
+			return nil, fmt.Errorf("%s is %w by a run of %s%s; stop that one, or use another directory", dir, ErrInUse, filepath.Base(dir), by)
 		}
-		return nil, fmt.Errorf("state directory: lock %s: %w", name, err)
+		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
 	if err := f.Truncate(0); err == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // for people

@@ -117,7 +117,7 @@ func TestOneRunAtATime(t *testing.T) {
 	require.True(t, Running(root, "t"))
 	_, err := Open(root, "t", Options{})
 	require.ErrorIs(t, err, ErrInUse)
-	require.EqualError(t, err, fmt.Sprintf("state directory in use: %s is used by a run of t in process %d; stop that one, or use another directory", filepath.Join(root, "t"), os.Getpid()))
+	require.EqualError(t, err, fmt.Sprintf("%s is in use by a run of t in process %d; stop that one, or use another directory", filepath.Join(root, "t"), os.Getpid()))
 	other, err := Open(root, "other", Options{})
 	require.NoError(t, err, "another topology has another part")
 	require.NoError(t, other.Close())
