@@ -84,7 +84,7 @@ func TestVersion(t *testing.T) {
 		{"example.com/wc (devel), revision 0123456789ab with changes, egret (devel), go1.26.1", debug.BuildInfo{GoVersion: "go1.26.1", Main: debug.Module{Path: "example.com/wc", Version: "(devel)"},
 			Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}},
 			Deps:     []*debug.Module{{Path: egret, Version: "v0.0.0", Replace: &debug.Module{Path: "../egret", Version: "(devel)"}}}}},
-		{egret + " v0.4.0, revision 012, go1.26.1", debug.BuildInfo{GoVersion: "go1.26.1", Main: debug.Module{Path: egret, Version: "v0.4.0"},
+		{egret + " v0.4.0, go1.26.1", debug.BuildInfo{GoVersion: "go1.26.1", Main: debug.Module{Path: egret, Version: "v0.4.0"},
 			Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "012"}, {Key: "vcs.modified", Value: "false"}}}},
 		{"without a module, go1.26.1", debug.BuildInfo{GoVersion: "go1.26.1"}},
 	} {

@@ -29,7 +29,8 @@ func version(info *debug.BuildInfo) string {
 	for _, s := range info.Settings {
 		set[s.Key] = s.Value
 	}
-	if r := set["vcs.revision"]; r != "" {
+	// A version that was made up of a revision says which.
+	if r := set["vcs.revision"]; r != "" && info.Main.Version == "(devel)" {
 		r = "revision " + r[:min(len(r), 12)]
 		if set["vcs.modified"] == "true" {
 			r += " with changes"

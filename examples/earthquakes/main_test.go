@@ -177,7 +177,7 @@ func TestInput(t *testing.T) {
 		bad := file("text", `{"id":"d","time":"today"}`)
 		_, errs, code := run(t, nil, "--file", bad)
 		require.Equal(t, 1, code)
-		require.Contains(t, errs, "line 1 of "+bad+`, at byte 0: field "time" is "today", not a whole number`)
+		require.Contains(t, errs, "spout quakes, split "+bad+`:0-4194304: line 1, at byte 0: field "time" is "today", not a whole number`)
 	})
 	t.Run("none", func(t *testing.T) {
 		out, errs, code := run(t, nil, "--file", file("none", ""))

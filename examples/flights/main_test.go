@@ -153,7 +153,7 @@ func TestFlags(t *testing.T) {
 		require.NoError(t, os.WriteFile(bad, []byte("scheduled,delay_min,origin\n2001-01-01T10:00,late,ORD\n"), 0o600))
 		_, errs, code := run(t, nil, "--file", bad)
 		require.Equal(t, 1, code)
-		require.Contains(t, errs, "line 2 of "+bad+`, at byte 27: column "delay_min" is "late", not a whole number`)
+		require.Contains(t, errs, "spout flights, split "+bad+`: line 2, at byte 27: column "delay_min" is "late", not a whole number`)
 	})
 	t.Run("no airports", func(t *testing.T) {
 		_, errs, code := run(t, nil, "--airports", "-1")

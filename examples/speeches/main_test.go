@@ -135,7 +135,7 @@ func TestBadInput(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("{\"year\": \"long ago\"}\n"), 0o600))
 	_, errs, code := run(t, "--file", path)
 	require.Equal(t, 1, code)
-	require.Contains(t, errs, "line 1 of "+path+`, at byte 0: field "year" is "long ago", not a whole number`)
+	require.Contains(t, errs, "spout speeches, split "+path+`:0-4194304: line 1, at byte 0: field "year" is "long ago", not a whole number`)
 	_, errs, code = run(t, "--words", "-1")
 	require.Equal(t, 2, code)
 	require.Contains(t, errs, "--words is -1: it must be at least 0")

@@ -44,11 +44,15 @@ func (r *records) take(text string, at int64, out *spout.Out) error {
 		}
 		clear(r.values)
 		if err := r.format.decode(record, r.fields, r.values); err != nil {
-			err = fmt.Errorf("%s: %w", r.where(at), err)
-			if r.source.bad == "" {
-				return spout.Fatal(err)
+			in := ""
+			if bad, ok := errors.AsType[*syntaxError](err); ok {
+				at += int64(len(text)-len(record)) + bad.offset
+				in, err = bad.in, bad.err
 			}
-			out.EmitTo(r.source.bad, err.Error(), record)
+			if r.source.bad == "" {
+				return spout.Fatal(fmt.Errorf("%s%s: %w", r.where("", at), in, err))
+			}
+			out.EmitTo(r.source.bad, fmt.Sprintf("%s%s: %v", r.where(" of "+r.name, at), in, err), record)
 		} else {
 			out.EmitValues(r.values)
 		}
@@ -72,17 +76,28 @@ func withoutMark(text string, at int64) string {
 	return text
 }
 
-func (r *records) where(at int64) string {
+// A syntaxError says where in a record something is wrong.
+type syntaxError struct {
+	offset int64  // in bytes, from 0
+	in     string // the member, for people; may be empty
+	err    error
+}
+
+func (s *syntaxError) Error() string { return s.err.Error() }
+
+// where says where something is for people: lines are counted from 1, bytes of the
+// file from 0, as in positions and the names of splits.
+func (r *records) where(of string, at int64) string {
 	if r.line > 0 {
-		return fmt.Sprintf("line %d of %s, at byte %d", r.line, r.name, at)
+		return fmt.Sprintf("line %d%s, at byte %d", r.line, of, at)
 	}
-	return fmt.Sprintf("the line at byte %d of %s", at, r.name)
+	return fmt.Sprintf("the line at byte %d%s", at, of)
 }
 
 // ended says what is wrong with a file that has no further line.
 func (r *records) ended() error {
 	if r.head == "" && !r.source.json {
-		return spout.Fatal(fmt.Errorf("%s is empty: its first line must name the columns", r.name))
+		return spout.Fatal(errors.New("the file is empty: its first line must name the columns"))
 	}
 	return nil
 }
@@ -121,7 +136,7 @@ func (r *records) begin(out *spout.Out) error {
 		r.format = &csvFormat{comma: s.comma}
 	}
 	if err := r.format.begin(r.head, r.fields); err != nil {
-		return spout.Fatal(fmt.Errorf("%s: %w", r.name, err))
+		return spout.Fatal(err)
 	}
 	return nil
 }

@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/spout"
 )
 
 // unzip returns the decompressed text of f from byte pos on.
-func unzip(ctx context.Context, f io.Reader, name string, pos int64) (io.Reader, error) {
-	t := &zippedText{name: name}
+func unzip(ctx context.Context, f io.Reader, pos int64) (io.Reader, error) {
+	t := &zippedText{}
 	var err error
 	if t.gz, err = gzip.NewReader(bufio.NewReaderSize(f, blockSize)); err != nil {
 		if err == io.EOF { // not even a header
@@ -24,16 +25,15 @@ func unzip(ctx context.Context, f io.Reader, name string, pos int64) (io.Reader,
 	}
 	n, err := discard(ctx, t, pos)
 	if err == io.EOF {
-		err = spout.Fatal(fmt.Errorf("%s has %d decompressed bytes and cannot be read from byte %d: it is shorter than it was", name, n, pos))
+		err = spout.Fatal(fmt.Errorf("the file has %s and cannot be read from byte %d: it is shorter than it was", amount.Of(n, "decompressed byte"), pos))
 	}
 	return t, err
 }
 
 // zippedText counts what it decompresses, so that its errors can say where.
 type zippedText struct {
-	gz   *gzip.Reader // reads all members of the file as one text
-	name string
-	n    int64
+	gz *gzip.Reader // reads all members of the file as one text
+	n  int64
 }
 
 func (t *zippedText) Read(b []byte) (int, error) {
@@ -48,14 +48,14 @@ func (t *zippedText) Read(b []byte) (int, error) {
 // damaged says where the file is damaged, if it is that.
 func (t *zippedText) damaged(err error) error {
 	if corrupt, ok := errors.AsType[flate.CorruptInputError](err); ok {
-		return spout.Fatal(fmt.Errorf("%s is corrupt behind byte %d of its decompressed text: %w", t.name, t.n, corrupt))
+		return spout.Fatal(fmt.Errorf("the file is corrupt behind byte %d of its decompressed text: %w", t.n, corrupt))
 	}
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return spout.Fatal(fmt.Errorf("%s is cut off behind byte %d of its decompressed text: %w", t.name, t.n, err))
+		return spout.Fatal(fmt.Errorf("the file is cut off behind byte %d of its decompressed text: %w", t.n, err))
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum):
-		return spout.Fatal(fmt.Errorf("%s is corrupt behind byte %d of its decompressed text: %w", t.name, t.n, err))
+		return spout.Fatal(fmt.Errorf("the file is corrupt behind byte %d of its decompressed text: %w", t.n, err))
 	default:
-		return failed(t.name, err)
+		return failed(err)
 	}
 }

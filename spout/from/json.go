@@ -112,7 +112,7 @@ func (f *jsonFormat) decode(text string, fields []field, values []tuple.Value) e
 		return err
 	}
 	if _, err := f.dec.ReadToken(); err == nil {
-		return fmt.Errorf("byte %d of the line: more behind the object", f.dec.InputOffset()-1)
+		return &syntaxError{f.dec.InputOffset() - 1, "", errors.New("more behind the object")}
 	} else if err != io.EOF {
 		return f.syntax(err)
 	}
@@ -196,11 +196,11 @@ func (f *jsonFormat) syntax(err error) error {
 		err = io.ErrUnexpectedEOF
 	}
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		where := fmt.Sprintf("byte %d of the line", e.ByteOffset)
+		in := ""
 		if p := e.JSONPointer; p != "" {
-			where += fmt.Sprintf(", in %s", shown(string(p)))
+			in = ", in " + shown(string(p))
 		}
-		return fmt.Errorf("%s: %w", where, e.Err)
+		return &syntaxError{e.ByteOffset, in, e.Err}
 	}
 	return err
 }

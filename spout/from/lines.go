@@ -24,6 +24,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/spout"
 )
 
@@ -170,7 +171,10 @@ func (s *LineSource) divide(parts []part, name string) ([]part, error) {
 	}
 	info, err := s.stat(name)
 	if err != nil {
-		return parts, failed(name, err)
+		if _, ok := errors.AsType[*fs.PathError](err); !ok {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		return parts, hopeless(err)
 	}
 	regular := info.Mode().IsRegular()
 	one := part{split: spout.Split(name), name: name}
@@ -253,7 +257,7 @@ func (s *LineSource) openPart(ctx context.Context, p part, pos int64, first bool
 	s.decode(r)
 	f, err := s.open(p.name)
 	if err != nil {
-		return nil, failed(p.name, err)
+		return nil, failed(err)
 	}
 	r.c.r, r.file = f, f
 	switch p.kind {
@@ -264,11 +268,11 @@ func (s *LineSource) openPart(ctx context.Context, p part, pos int64, first bool
 			r.skip = true
 			r.c.pos--
 		}
-		err = seek(ctx, f, p.name, r.c.pos)
+		err = seek(ctx, f, r.c.pos)
 	case whole:
-		err = seek(ctx, f, p.name, pos)
+		err = seek(ctx, f, pos)
 	case zipped:
-		r.c.r, err = unzip(ctx, f, p.name, pos)
+		r.c.r, err = unzip(ctx, f, pos)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -294,25 +298,25 @@ func (s *LineSource) open(name string) (fs.File, error) {
 }
 
 // seek goes to a byte of f, which is just opened, and to none behind its end.
-func seek(ctx context.Context, f fs.File, name string, pos int64) error {
+func seek(ctx context.Context, f fs.File, pos int64) error {
 	if pos == 0 {
 		return nil
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return failed(name, err)
+		return failed(err)
 	}
 	if info.Size() < pos {
-		return spout.Fatal(fmt.Errorf("%s has %d bytes and cannot be read from byte %d: it is shorter than it was", name, info.Size(), pos))
+		return spout.Fatal(fmt.Errorf("the file has %s and cannot be read from byte %d: it is shorter than it was", amount.Of(info.Size(), "byte"), pos))
 	}
 	if s, ok := f.(io.Seeker); ok {
 		if _, err := s.Seek(pos, io.SeekStart); err != nil {
-			return failed(name, err)
+			return failed(err)
 		}
 		return nil
 	}
 	if n, err := discard(ctx, f, pos); err != nil {
-		return failed(name, fmt.Errorf("reading up to byte %d, at byte %d: %w", pos, n, err))
+		return failed(fmt.Errorf("reading up to byte %d, at byte %d: %w", pos, n, err))
 	}
 	return nil
 }

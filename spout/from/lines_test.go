@@ -245,14 +245,14 @@ func TestLineErrors(t *testing.T) {
 		{Lines("gone.txt", "dir"), nil, "stat gone.txt: no such file or directory\ndir is a directory: name the files in it"},
 		{LinesFS(os.DirFS("."), "gone.txt"), nil, "stat gone.txt: no such file or directory"},
 		{LinesFS(os.DirFS("."), "../a.txt"), nil, "stat ../a.txt: invalid argument"},
-		{Lines("a.txt").MaxLine(17), []string{"short", "as long as it may"}, "the line at byte 24 of a.txt is longer than 17 bytes: if that is how it should be, set a higher limit with MaxLine"},
-		{Lines("big.txt").MaxLine(1 << 20), []string{"short"}, "the line at byte 6 of big.txt is longer than 1 MB: if that is how it should be, set a higher limit with MaxLine"},
-		{Lines("text.gz"), nil, "text.gz is corrupt behind byte 0 of its decompressed text: gzip: invalid header"},
-		{Lines("empty.gz"), nil, "empty.gz is cut off behind byte 0 of its decompressed text: unexpected EOF"},
-		{Lines("cut.gz"), good, "cut.gz is cut off behind byte 5000 of its decompressed text: unexpected EOF"},
-		{Lines("sum.gz"), good, "sum.gz is corrupt behind byte 5000 of its decompressed text: gzip: invalid checksum"},
-		{Lines("tail.gz"), good, "tail.gz is corrupt behind byte 5000 of its decompressed text: gzip: invalid header"},
-		{Lines("two.gz"), good, "two.gz is cut off behind byte 5000 of its decompressed text: unexpected EOF"},
+		{Lines("a.txt").MaxLine(17), []string{"short", "as long as it may"}, "the line at byte 24 is longer than 17 bytes: if that is how it should be, set a higher limit with MaxLine"},
+		{Lines("big.txt").MaxLine(1 << 20), []string{"short"}, "the line at byte 6 is longer than 1 MB: if that is how it should be, set a higher limit with MaxLine"},
+		{Lines("text.gz"), nil, "the file is corrupt behind byte 0 of its decompressed text: gzip: invalid header"},
+		{Lines("empty.gz"), nil, "the file is cut off behind byte 0 of its decompressed text: unexpected EOF"},
+		{Lines("cut.gz"), good, "the file is cut off behind byte 5000 of its decompressed text: unexpected EOF"},
+		{Lines("sum.gz"), good, "the file is corrupt behind byte 5000 of its decompressed text: gzip: invalid checksum"},
+		{Lines("tail.gz"), good, "the file is corrupt behind byte 5000 of its decompressed text: gzip: invalid header"},
+		{Lines("two.gz"), good, "the file is cut off behind byte 5000 of its decompressed text: unexpected EOF"},
 	} {
 		t.Run(tt.want, func(t *testing.T) {
 			splits, err := tt.source.Splits(t.Context())
@@ -307,7 +307,7 @@ func TestMaxLine(t *testing.T) {
 			require.ErrorIs(t, err, io.EOF)
 			return
 		}
-		require.ErrorContains(t, err, fmt.Sprintf("the line at byte %d of text is longer than %d bytes", at, max))
+		require.ErrorContains(t, err, fmt.Sprintf("the line at byte %d is longer than %d bytes", at, max))
 	})
 }
 
@@ -352,7 +352,7 @@ func TestChangedFile(t *testing.T) {
 	require.Equal(t, []string{"aa"}, lines)
 	require.NoError(t, r.(io.Closer).Close())
 	_, err = s.Open(t.Context(), spout.Split(path+":10-15"), "")
-	require.EqualError(t, err, path+" has 2 bytes and cannot be read from byte 9: it is shorter than it was")
+	require.EqualError(t, err, "the file has 2 bytes and cannot be read from byte 9: it is shorter than it was")
 }
 
 // A run that goes on from the positions of an earlier one reads each line that was

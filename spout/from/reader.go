@@ -15,7 +15,7 @@ import (
 //
 // Owner: the task that reads the split; the methods are called one at a time.
 type lineReader struct {
-	name string
+	name string // of the file, for the records
 	c    cutter
 	file io.Closer
 	end  int64 // a line that begins here or behind belongs to the next split
@@ -84,7 +84,7 @@ func (r *lineReader) more(ctx context.Context, wait bool) (line string, ok bool,
 		if c.quotes != nil && c.quotes.at == inQuotes {
 			hint = "a quote in it may have no end; "
 		}
-		return "", false, spout.Fatal(fmt.Errorf("the line at byte %d of %s is longer than %s: %sif that is how it should be, set a higher limit with MaxLine", c.pos, r.name, size(c.max), hint))
+		return "", false, spout.Fatal(fmt.Errorf("the line at byte %d is longer than %s: %sif that is how it should be, set a higher limit with MaxLine", c.pos, size(c.max), hint))
 	case c.err == io.EOF:
 		if line, ok = c.rest(); ok {
 			return line, true, nil
@@ -96,14 +96,14 @@ func (r *lineReader) more(ctx context.Context, wait bool) (line string, ok bool,
 		}
 		return "", false, io.EOF
 	case c.err != nil:
-		return "", false, failed(r.name, c.err)
+		return "", false, failed(c.err)
 	}
 	if err := ctx.Err(); err != nil {
 		return "", false, err
 	}
 	if r.ready != nil {
 		if ok, err := r.ready(wait); err != nil {
-			return "", false, failed(r.name, err)
+			return "", false, failed(err)
 		} else if !ok {
 			return "", false, errLater
 		}
@@ -125,15 +125,21 @@ func (r *lineReader) Position() string {
 
 func (r *lineReader) Close() error { return r.file.Close() }
 
-// failed adds the file to an error that does not name it, and makes it fatal if
-// no other try can help.
-func failed(name string, err error) error {
+// failed makes an error of a split fatal if no other try can help. It takes the
+// file's name out of it, which is in that of the split, and no error of a reader
+// has it.
+func failed(err error) error {
 	if spout.IsFatal(err) {
 		return err
 	}
-	if _, ok := errors.AsType[*fs.PathError](err); !ok {
-		err = fmt.Errorf("%s: %w", name, err)
+	if p, ok := err.(*fs.PathError); ok {
+		err = fmt.Errorf("%s: %w", p.Op, p.Err)
 	}
+	return hopeless(err)
+}
+
+// hopeless makes an error fatal if no other try can help.
+func hopeless(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrInvalid) {
 		return spout.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func TestCSVColumns(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, [][]any{{"1", "1;2,5;3"}}, rows)
 	_, err = rowsOf(s, declared("all", "a", "c"), 10)
-	require.EqualError(t, err, "a: there are several columns \"a\": give them names that differ\nthere is no column \"c\"; the columns are \"b\", \"a\", \"a\"")
+	require.EqualError(t, err, "there are several columns \"a\": give them names that differ\nthere is no column \"c\"; the columns are \"b\", \"a\", \"a\"")
 	require.True(t, spout.IsFatal(err))
 }
 
@@ -221,14 +221,14 @@ func TestBadRecords(t *testing.T) {
 		{"far time", false, "n,t\n1,\n2,0001\n2,", `line 3 of FILE, at byte 7: column "t" is "0001": time with Unix second -62135596800 is outside 1678-2262, which nanoseconds since 1970 can hold`},
 
 		{"no object", true, "{\"n\":1}\n[1]\n{\"n\":2}", `line 2 of FILE, at byte 8: is an array, not an object`},
-		{"no JSON", true, "{\"n\":1}\nhello\n{\"n\":2}", `line 2 of FILE, at byte 8: byte 0 of the line: invalid character 'h' at start of value`},
-		{"cut off", true, "{\"n\":1}\n{\"n\":[1,\n{\"n\":2}", `line 2 of FILE, at byte 8: byte 8 of the line, in "/n": unexpected EOF`},
-		{"more", true, "{\"n\":1}\n{\"n\":2} {\n{\"n\":2}", `line 2 of FILE, at byte 8: byte 8 of the line: more behind the object`},
-		{"more that is no JSON", true, "{\"n\":1}\n{\"n\":2}}\n{\"n\":2}", `line 2 of FILE, at byte 8: byte 7 of the line: invalid character '}' at start of value`},
-		{"twice", true, "{\"n\":1}\n{\"n\":2,\"n\":2}\n{\"n\":2}", `line 2 of FILE, at byte 8: byte 7 of the line, in "/n": duplicate object member name`},
-		{"twice where nobody looks", true, "{\"n\":1}\n{\"x\":{\"y\":2,\"y\":2}}\n{\"n\":2}", `line 2 of FILE, at byte 8: byte 12 of the line, in "/x/y": duplicate object member name`},
-		{"not UTF-8", true, "{\"n\":1}\n{\"x\":\"\xff\"}\n{\"n\":2}", `line 2 of FILE, at byte 8: byte 6 of the line, in "/x": invalid UTF-8`},
-		{"half a surrogate", true, "{\"n\":1}\n{\"s\":\"\\ud800\"}\n{\"n\":2}", `line 2 of FILE, at byte 8: byte 6 of the line, in "/s": invalid surrogate pair ` + "`\\ud800\"}` in string"},
+		{"no JSON", true, "{\"n\":1}\nhello\n{\"n\":2}", `line 2 of FILE, at byte 8: invalid character 'h' at start of value`},
+		{"cut off", true, "{\"n\":1}\n{\"n\":[1,\n{\"n\":2}", `line 2 of FILE, at byte 16, in "/n": unexpected EOF`},
+		{"more", true, "{\"n\":1}\n{\"n\":2} {\n{\"n\":2}", `line 2 of FILE, at byte 16: more behind the object`},
+		{"more that is no JSON", true, "{\"n\":1}\n{\"n\":2}}\n{\"n\":2}", `line 2 of FILE, at byte 15: invalid character '}' at start of value`},
+		{"twice", true, "{\"n\":1}\n{\"n\":2,\"n\":2}\n{\"n\":2}", `line 2 of FILE, at byte 15, in "/n": duplicate object member name`},
+		{"twice where nobody looks", true, "{\"n\":1}\n{\"x\":{\"y\":2,\"y\":2}}\n{\"n\":2}", `line 2 of FILE, at byte 20, in "/x/y": duplicate object member name`},
+		{"not UTF-8", true, "{\"n\":1}\n{\"x\":\"\xff\"}\n{\"n\":2}", `line 2 of FILE, at byte 14, in "/x": invalid UTF-8`},
+		{"half a surrogate", true, "{\"n\":1}\n{\"s\":\"\\ud800\"}\n{\"n\":2}", `line 2 of FILE, at byte 14, in "/s": invalid surrogate pair ` + "`\\ud800\"}` in string"},
 		{"beyond 64 bits", true, "{\"n\":1}\n{\"s\":18446744073709551616}\n{\"n\":2}", `line 2 of FILE, at byte 8: field "s" is "18446744073709551616", which does not fit in 64 bits: read it with Text or Float`},
 		{"beyond a float", true, "{\"n\":1}\n{\"s\":1e400}\n{\"n\":2}", `line 2 of FILE, at byte 8: field "s" is "1e400", which does not fit in a float64`},
 		{"fraction", true, "{\"n\":1}\n{\"n\":1.5}\n{\"n\":2}", `line 2 of FILE, at byte 8: field "n" is "1.5", not a whole number`},
@@ -256,7 +256,8 @@ func TestBadRecords(t *testing.T) {
 			}
 			want := strings.ReplaceAll(tt.want, "FILE", path)
 			rows, err := rowsOf(source(), declared(fields...), 10)
-			require.EqualError(t, err, want)
+			unnamed := strings.Replace(want, " of "+path, "", 1) // the split has the name
+			require.EqualError(t, err, unnamed)
 			require.True(t, spout.IsFatal(err))
 			require.Len(t, rows, 1)
 			require.Equal(t, int64(1), rows[0][0])
@@ -268,10 +269,8 @@ func TestBadRecords(t *testing.T) {
 			_, err = some(r, declared(fields...), 10)
 			require.NoError(t, err, "the good record first")
 			_, err = some(r, declared(fields...), 10)
-			require.EqualError(t, err, want)
-			_, at, _ := strings.Cut(want, ", at byte ")
-			at, _, _ = strings.Cut(at, ":")
-			require.Regexp(t, "^"+at+":", r.Position(), "before the bad one")
+			require.EqualError(t, err, unnamed)
+			position := r.Position()
 			require.NoError(t, r.(io.Closer).Close())
 
 			rows, err = rowsOf(source().BadTo("bad"), declared(fields...), 10)
@@ -280,7 +279,9 @@ func TestBadRecords(t *testing.T) {
 			require.Equal(t, int64(1), rows[0][0])
 			require.Equal(t, int64(2), rows[2][0])
 			require.Equal(t, []any{"bad", want}, rows[1][:2])
-			require.Contains(t, tt.texts, "\n"+rows[1][2].(string)+"\n")
+			at := strings.Index(tt.texts, "\n"+rows[1][2].(string)+"\n") + 1
+			require.Positive(t, at)
+			require.Regexp(t, fmt.Sprintf("^%d:", at), position, "before the bad one")
 		})
 	}
 }
@@ -294,14 +295,14 @@ func TestRecordErrors(t *testing.T) {
 		want   string
 	}{
 		{CSV(), nil, "a source of records has no files: name at least one"},
-		{CSVFS(file(""), "a"), nil, "a is empty: its first line must name the columns"},
-		{CSVFS(file("\n\n"), "a"), nil, "a is empty: its first line must name the columns"},
-		{CSVFS(file("a,\"b\nc"), "a"), nil, `a: the first line, which names the columns: extraneous or missing " in quoted-field: "a,\"b\nc"`},
-		{CSVFS(file("a,b"), "a"), []string{"a", "d"}, `a: there is no column "d"; the columns are "a", "b"`},
-		{CSVFS(file("a;b"), "a"), []string{"a"}, `a: there is no column "a"; the columns are "a;b" (one column: is the separator another one than ','? see Comma)`},
-		{CSVFS(file("a\tb"), "a").Comma(';'), []string{"a"}, `a: there is no column "a"; the columns are "a\tb" (one column: is the separator another one than ';'? see Comma)`},
-		{CSVFS(file("\"a,b\""), "a"), []string{"a"}, `a: there is no column "a"; the columns are "a,b"`},
-		{CSVFS(file("b"), "a"), []string{"a"}, `a: there is no column "a"; the columns are "b"`},
+		{CSVFS(file(""), "a"), nil, "the file is empty: its first line must name the columns"},
+		{CSVFS(file("\n\n"), "a"), nil, "the file is empty: its first line must name the columns"},
+		{CSVFS(file("a,\"b\nc"), "a"), nil, `the first line, which names the columns: extraneous or missing " in quoted-field: "a,\"b\nc"`},
+		{CSVFS(file("a,b"), "a"), []string{"a", "d"}, `there is no column "d"; the columns are "a", "b"`},
+		{CSVFS(file("a;b"), "a"), []string{"a"}, `there is no column "a"; the columns are "a;b" (one column: is the separator another one than ','? see Comma)`},
+		{CSVFS(file("a\tb"), "a").Comma(';'), []string{"a"}, `there is no column "a"; the columns are "a\tb" (one column: is the separator another one than ';'? see Comma)`},
+		{CSVFS(file("\"a,b\""), "a"), []string{"a"}, `there is no column "a"; the columns are "a,b"`},
+		{CSVFS(file("b"), "a"), []string{"a"}, `there is no column "a"; the columns are "b"`},
 		{CSVFS(file("a,b"), "a").Int("b", "c"), []string{"a"}, "the source of in.default is told what the field \"b\" is, which is not among its fields (\"a\")\nthe source of in.default is told what the field \"c\" is, which is not among its fields (\"a\")"},
 		{CSVFS(file("a,b"), "a").Whole("line"), []string{"a"}, `the source of in.default is told what the field "line" is, which is not among its fields ("a")`},
 		{CSVFS(file("a,b"), "a").Int("b").Float("b"), []string{"b"}, `the field "b" is to be Int and Float: choose one`},
@@ -309,8 +310,8 @@ func TestRecordErrors(t *testing.T) {
 		{JSONLinesFS(file("{}"), "a").Comma(';'), []string{"b"}, `Comma is for CSV: JSON has a comma of its own`},
 		{JSONLinesFS(file("{}"), "a").BadTo("wrong"), []string{"b"}, `bad records of in are to go to its stream "wrong", which is not declared as a second stream of two fields: add .EmitsTo("wrong", "error", "record")`},
 		{JSONLinesFS(file("{}"), "a").BadTo("default"), []string{"b"}, `bad records of in are to go to its stream "default", which is not declared as a second stream of two fields: add .EmitsTo("default", "error", "record")`},
-		{CSVFS(file("a\n\"long and without an end\n"), "a").MaxLine(10), []string{"a"}, "the line at byte 2 of a is longer than 10 bytes: a quote in it may have no end; if that is how it should be, set a higher limit with MaxLine"},
-		{JSONLinesFS(file("{}\n{\"a\": 12345}"), "a").MaxLine(10), []string{"a"}, "the line at byte 3 of a is longer than 10 bytes: if that is how it should be, set a higher limit with MaxLine"},
+		{CSVFS(file("a\n\"long and without an end\n"), "a").MaxLine(10), []string{"a"}, "the line at byte 2 is longer than 10 bytes: a quote in it may have no end; if that is how it should be, set a higher limit with MaxLine"},
+		{JSONLinesFS(file("{}\n{\"a\": 12345}"), "a").MaxLine(10), []string{"a"}, "the line at byte 3 is longer than 10 bytes: if that is how it should be, set a higher limit with MaxLine"},
 	} {
 		t.Run(tt.want, func(t *testing.T) {
 			if tt.source.bad == "" {

@@ -36,7 +36,7 @@ func (s *LineSource) openStream(p part, pos int64) (spout.Reader, error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if at := st.r.c.pos; at != pos {
-		return nil, spout.Fatal(fmt.Errorf("%s cannot be read again from byte %d: it is at byte %d and can only go on; copy it into a file to have its lines replayed", st.r.name, pos, at))
+		return nil, spout.Fatal(fmt.Errorf("the stream cannot be read again from byte %d: it is at byte %d and can only go on; copy it into a file to have its lines replayed", pos, at))
 	}
 	st.readers++
 	return &streamReader{st: st, number: st.readers}, nil
@@ -54,7 +54,7 @@ func (s *LineSource) stream(p part) (*stream, error) {
 		// Not to wait for a writer here: whether there is something to read is asked
 		// before each read, and asking can be interrupted.
 		if f, err = os.OpenFile(p.name, os.O_RDONLY|openNow, 0); err != nil {
-			return nil, failed(p.name, err)
+			return nil, failed(err)
 		}
 		name = p.name
 	}
@@ -76,7 +76,7 @@ func (s *LineSource) stream(p part) (*stream, error) {
 	return st, nil
 }
 
-var errStale = errors.New("it has been opened again since")
+var errStale = errors.New("the stream has been opened again since")
 
 // A streamReader is one task's turn at a stream.
 type streamReader struct {
@@ -88,7 +88,7 @@ func (r *streamReader) Next(ctx context.Context, out *spout.Out) error {
 	r.st.mu.Lock()
 	defer r.st.mu.Unlock()
 	if r.number != r.st.readers {
-		return fmt.Errorf("%s: %w", r.st.r.name, errStale)
+		return errStale
 	}
 	err := r.st.r.Next(ctx, out)
 	if err == errLater {

@@ -72,7 +72,7 @@ func TestStandardInputReopened(t *testing.T) {
 	require.NoError(t, first.(io.Closer).Close())
 
 	_, err = s.Open(t.Context(), "-", "4")
-	require.EqualError(t, err, "standard input cannot be read again from byte 4: it is at byte 8 and can only go on; copy it into a file to have its lines replayed")
+	require.EqualError(t, err, "the stream cannot be read again from byte 4: it is at byte 8 and can only go on; copy it into a file to have its lines replayed")
 	require.True(t, spout.IsFatal(err))
 	_, err = s.Open(t.Context(), "-", "")
 	require.ErrorContains(t, err, "cannot be read again from byte 0")
@@ -80,7 +80,7 @@ func TestStandardInputReopened(t *testing.T) {
 	second, err := s.Open(t.Context(), "-", "8")
 	require.NoError(t, err)
 	_, err = next(t.Context(), first, 2)
-	require.EqualError(t, err, "standard input: it has been opened again since")
+	require.EqualError(t, err, "the stream has been opened again since")
 	lines, err := next(t.Context(), second, 2)
 	require.NoError(t, err)
 	require.Equal(t, []string{"three"}, lines)
@@ -167,5 +167,5 @@ func TestStandardInputOfRecords(t *testing.T) {
 	if err == nil { // the end comes with a read of its own
 		_, err = some(second, streams, 10)
 	}
-	require.EqualError(t, err, `line 4 of standard input, at byte 26: column "n" is "x", not a whole number`)
+	require.EqualError(t, err, `line 4, at byte 26: column "n" is "x", not a whole number`)
 }
