@@ -58,10 +58,10 @@ func deadLettersCommand(topologies []*topology.Topology) *cobra.Command {
 		return sub
 	}
 	const anID = "An ID is two numbers, as in 7-42: the run that gave the message up, and which it was\nof that run. deadletters list shows them."
-	listed := add("list", "List the dead letters", `The component is the one that emitted the message, whichever bolt has refused it.`, d.list)
+	listed := add("list", "List the dead letters", "The component is the one that emitted the message, whichever bolt has refused\nit.", d.list)
 	if len(topologies) > 1 {
 		listed.Use = "list [TOPOLOGY]"
-		listed.Long += " Without\nTOPOLOGY the letters of all are listed."
+		listed.Long += " Without TOPOLOGY the letters of all are listed."
 	}
 	listed.Flags().BoolVar(&d.json, "json", false, "print a JSON array")
 	listed.Flags().StringVar(&d.component, "component", "", "only messages that this component has emitted")
@@ -125,7 +125,7 @@ func (d *deadLetters) open() (*disk.Letters, error) {
 
 // nothing says that there is no part of any of the topologies in the directory.
 func (d *deadLetters) nothing(of []*topology.Topology) error {
-	return &runError{fmt.Errorf("there is nothing of %s in %s: is that the --state directory that it runs with?", list(of, "and"), d.dir)}
+	return &runError{fmt.Errorf("there is nothing of %s in %s: is that the --state directory of the runs?", list(of, "and"), d.dir)}
 }
 
 // chosen returns the IDs that replay and drop are about; nil means all.

@@ -56,7 +56,7 @@ func graphCommand(topologies []*topology.Topology) *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&o.format, "format", "", "text, dot (for Graphviz) or svg (default: as the file to write is called, else text)")
 	f.StringVarP(&o.output, "output", "o", "", "file to write (default: standard output)")
-	f.StringArrayVar(&o.set, "set", nil, "`name=value` of a parameter, as in --set top=20; as often as needed")
+	f.StringArrayVar(&o.set, "set", nil, "value of a parameter, `name=value`; as often as needed")
 	f.Var(&o.parallel, "parallel", "tasks of components, as in count=4,split=2")
 	c.SetFlagErrorFunc(parameterHint(topologies, "here it is --set NAME=VALUE"))
 	return c
