@@ -107,7 +107,7 @@ func (c *cutter) read() {
 }
 
 // skip passes over bytes up to the next line end, or reports that it has to read
-// more and has done so. It may only be called before the first line is cut,
+// more and has done so, or cannot. It may only be called before the first line is cut,
 // because it uses the block again.
 func (c *cutter) skip() (done bool) {
 	if i := bytes.IndexByte(c.block[c.lo:c.hi], '\n'); i >= 0 {
@@ -118,7 +118,7 @@ func (c *cutter) skip() (done bool) {
 	c.pos += int64(c.hi - c.lo)
 	c.lo, c.hi = 0, 0
 	if c.err != nil {
-		return true
+		return c.err == io.EOF
 	}
 	if c.block == nil {
 		c.block = make([]byte, blockSize)

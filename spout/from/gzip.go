@@ -4,17 +4,15 @@ import (
 	"bufio"
 	"compress/flate"
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 
-	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/spout"
 )
 
-// unzip returns the decompressed text of f from byte pos on.
-func unzip(ctx context.Context, f io.Reader, pos int64) (io.Reader, error) {
+// unzip returns the decompressed text of f.
+func unzip(f io.Reader) (io.Reader, error) {
 	t := &zippedText{}
 	var err error
 	if t.gz, err = gzip.NewReader(bufio.NewReaderSize(f, blockSize)); err != nil {
@@ -23,11 +21,7 @@ func unzip(ctx context.Context, f io.Reader, pos int64) (io.Reader, error) {
 		}
 		return nil, t.damaged(err)
 	}
-	n, err := discard(ctx, t, pos)
-	if err == io.EOF {
-		err = spout.Fatal(fmt.Errorf("the file has %s and cannot be read from byte %d: it is shorter than it was", amount.Of(n, "decompressed byte"), pos))
-	}
-	return t, err
+	return t, nil
 }
 
 // zippedText counts what it decompresses, so that its errors can say where.

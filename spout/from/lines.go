@@ -20,11 +20,9 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/spout"
 )
 
@@ -49,9 +47,11 @@ const (
 // cannot be read again, and opening it anywhere but where it is is an error.
 //
 // Files should not change while they are read: what is appended may be read or
-// not. A run that goes on from the positions of an earlier one reads what has been
-// appended since, which should be whole lines. A file that does not exist, may not be read or is damaged ends the run,
-// after the good lines before the damage.
+// not, and a file that is cut off ends the run. A run that goes on from the positions
+// of an earlier one reads what has been appended since, which should be whole lines;
+// it ends with an error if the file is shorter now or its first 4 KB, as far as they
+// had been read, are others. A file that does not exist, may not be read or is damaged
+// ends the run, after the good lines before the damage.
 func Lines(paths ...string) *LineSource {
 	return &LineSource{names: paths, what: "lines", maxLine: defaultLine, rangeSize: rangeSize, stdin: os.Stdin}
 }
@@ -89,6 +89,7 @@ type part struct {
 	name       string
 	kind       kind
 	start, end int64 // of a range
+	size       int64 // of the file, when it was divided
 }
 
 type kind uint8
@@ -177,7 +178,7 @@ func (s *LineSource) divide(parts []part, name string) ([]part, error) {
 		return parts, hopeless(err)
 	}
 	regular := info.Mode().IsRegular()
-	one := part{split: spout.Split(name), name: name}
+	one := part{split: spout.Split(name), name: name, size: info.Size()}
 	switch {
 	case info.IsDir():
 		return parts, spout.Fatal(fmt.Errorf("%s is a directory: name the files in it", name))
@@ -197,7 +198,7 @@ func (s *LineSource) divide(parts []part, name string) ([]part, error) {
 	for start := int64(0); ; start += s.rangeSize {
 		// The last range has a border like the others, so that the positions of its
 		// split are those of the same lines when the file has grown.
-		p := part{name: name, kind: ranged, start: start, end: start + s.rangeSize}
+		p := part{name: name, kind: ranged, start: start, end: start + s.rangeSize, size: info.Size()}
 		p.split = spout.Split(fmt.Sprintf("%s:%d-%d", name, start, p.end))
 		parts = append(parts, p)
 		if p.end >= info.Size() {
@@ -220,7 +221,7 @@ func (s *LineSource) Open(ctx context.Context, split spout.Split, position strin
 		return nil, err
 	}
 	if p.kind == streamed {
-		return s.openStream(p, pos)
+		return s.openStream(p, pos.at)
 	}
 	r, err := s.openPart(ctx, p, pos, position == "")
 	if err != nil {
@@ -229,55 +230,63 @@ func (s *LineSource) Open(ctx context.Context, split spout.Split, position strin
 	return r, nil
 }
 
-// place returns the part that a split is, and the byte that a position is.
-func (s *LineSource) place(split spout.Split, position string) (p part, pos int64, err error) {
+// place returns the part that a split is, and the position that a text is.
+func (s *LineSource) place(split spout.Split, text string) (p part, pos position, err error) {
 	parts, err := s.list()
 	if err != nil {
-		return p, 0, err
+		return p, pos, err
 	}
 	i, ok := s.index[split] // list has made it, and nobody changes it
 	if !ok {
-		return p, 0, spout.Fatal(fmt.Errorf("there is no split %q: the file has changed since it was divided", split))
+		return p, pos, spout.Fatal(fmt.Errorf("there is no split %q: the file has changed since it was divided", split))
 	}
 	p = parts[i]
-	if position == "" {
-		return p, p.start, nil
+	if text == "" {
+		return p, position{at: p.start}, nil
 	}
-	pos, err = strconv.ParseInt(position, 10, 64)
-	if err != nil || pos < p.start {
-		return p, 0, spout.Fatal(fmt.Errorf("position %q of split %q is not a byte of it: the position belongs to another source", position, split))
+	if pos, ok = parsePosition(text); !ok || pos.at < p.start || pos.line > 0 && s.records == nil {
+		return p, pos, spout.Fatal(fmt.Errorf("position %q of split %q is not a byte of it: the position belongs to another source", text, split))
 	}
 	return p, pos, nil
 }
 
 // openPart opens a part that is no stream. first says that nothing of it has been
 // read.
-func (s *LineSource) openPart(ctx context.Context, p part, pos int64, first bool) (*lineReader, error) {
-	r := &lineReader{name: p.name, end: endless, c: cutter{max: s.maxLine, pos: pos}}
-	s.decode(r)
+func (s *LineSource) openPart(ctx context.Context, p part, pos position, first bool) (*lineReader, error) {
 	f, err := s.open(p.name)
 	if err != nil {
 		return nil, failed(err)
 	}
-	r.c.r, r.file = f, f
-	switch p.kind {
-	case ranged:
+	r := &lineReader{name: p.name, file: f, end: endless}
+	s.decode(r)
+	if p.kind == ranged {
 		r.end = p.end
-		if first && pos > 0 {
+		if first && pos.at > 0 {
 			// The byte before tells whether a line begins here.
 			r.skip = true
-			r.c.pos--
+			pos.at--
 		}
-		err = seek(ctx, f, r.c.pos)
-	case whole:
-		err = seek(ctx, f, pos)
-	case zipped:
-		r.c.r, err = unzip(ctx, f, pos)
 	}
-	if err != nil {
+	r.c.max, r.c.pos = s.maxLine, pos.at
+	if err := r.begin(ctx, f, p, pos); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return r, nil
+}
+
+// begin makes the reader begin at a position of the file f.
+func (r *lineReader) begin(ctx context.Context, f fs.File, p part, pos position) error {
+	whole, err := sized(f, p.size)
+	if err != nil {
+		return err
+	}
+	text := io.Reader(whole)
+	if p.kind == zipped {
+		if text, err = unzip(whole); err != nil {
+			return err
+		}
+	}
+	return r.goTo(ctx, whole, text, pos)
 }
 
 // decode makes r a reader of records if that is what s has.
@@ -295,44 +304,4 @@ func (s *LineSource) open(name string) (fs.File, error) {
 		return s.fsys.Open(name)
 	}
 	return os.Open(name)
-}
-
-// seek goes to a byte of f, which is just opened, and to none behind its end.
-func seek(ctx context.Context, f fs.File, pos int64) error {
-	if pos == 0 {
-		return nil
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return failed(err)
-	}
-	if info.Size() < pos {
-		return spout.Fatal(fmt.Errorf("the file has %s and cannot be read from byte %d: it is shorter than it was", amount.Of(info.Size(), "byte"), pos))
-	}
-	if s, ok := f.(io.Seeker); ok {
-		if _, err := s.Seek(pos, io.SeekStart); err != nil {
-			return failed(err)
-		}
-		return nil
-	}
-	if n, err := discard(ctx, f, pos); err != nil {
-		return failed(fmt.Errorf("reading up to byte %d, at byte %d: %w", pos, n, err))
-	}
-	return nil
-}
-
-// discard reads n bytes of r and returns how many it has read; io.EOF means that
-// r has fewer.
-func discard(ctx context.Context, r io.Reader, n int64) (done int64, err error) {
-	for done < n {
-		if err := ctx.Err(); err != nil {
-			return done, err
-		}
-		k, err := io.CopyN(io.Discard, r, min(n-done, 1<<20))
-		done += k
-		if err != nil {
-			return done, err
-		}
-	}
-	return done, nil
 }

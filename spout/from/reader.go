@@ -26,7 +26,9 @@ type lineReader struct {
 	ready func(wait bool) (bool, error)
 	// records decodes the lines; nil: a line is the message.
 	records *records
-	wrong   error // with the line at c.pos, which is the end of the reading
+	wrong   error       // with the line at c.pos, which is the end of the reading
+	head    []byte      // of the text; nil of a stream
+	mark    fingerprint // of head as far as it lies before the last Position
 }
 
 func (r *lineReader) Next(ctx context.Context, out *spout.Out) error {
@@ -38,6 +40,9 @@ func (r *lineReader) Next(ctx context.Context, out *spout.Out) error {
 			return err
 		}
 		r.skip = !r.c.skip() && r.c.pos < r.end
+		if r.skip && r.c.lo == r.c.hi && r.c.err != nil && r.c.err != io.EOF {
+			return failed(r.c.err)
+		}
 	}
 	for !out.Full() {
 		if r.c.pos >= r.end {
@@ -116,11 +121,15 @@ func (r *lineReader) Position() string {
 	if r.skip {
 		return "" // not yet at a line of its own
 	}
-	pos := strconv.FormatInt(r.c.pos, 10)
-	if r.records != nil && r.records.line > 0 {
-		pos += ":" + strconv.FormatInt(r.records.line, 10)
+	p := position{at: r.c.pos}
+	if r.records != nil {
+		p.line = r.records.line
 	}
-	return pos
+	if n := int(min(r.c.pos, int64(len(r.head)))); n != r.mark.n {
+		r.mark = fingerprintOf(r.head[:n])
+	}
+	p.head = r.mark
+	return p.String()
 }
 
 func (r *lineReader) Close() error { return r.file.Close() }

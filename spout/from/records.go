@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/egretstream/egret/spout"
@@ -166,31 +165,24 @@ func (s *RecordSource) Splits(ctx context.Context) ([]spout.Split, error) {
 	return s.lines.Splits(ctx)
 }
 
-// Open opens a split's file at a position, which is a byte and, where it is
-// known, a colon and the number of the line.
+// Open opens a split's file at a position, which is that of a line and, where it is
+// known, has the number of the line.
 func (s *RecordSource) Open(ctx context.Context, split spout.Split, position string) (spout.Reader, error) {
-	digits, number, numbered := strings.Cut(position, ":")
-	p, pos, err := s.lines.place(split, digits)
+	p, pos, err := s.lines.place(split, position)
 	if err != nil {
 		return nil, err
 	}
-	line := int64(0)
-	if numbered {
-		if line, err = strconv.ParseInt(number, 10, 64); err != nil || line < 1 {
-			return nil, spout.Fatal(fmt.Errorf("position %q of split %q has no number of a line behind its colon: the position belongs to another source", position, split))
-		}
-	} else if pos == 0 {
-		line = 1
-	}
 	if p.kind == streamed {
-		return s.lines.openStream(p, pos)
+		return s.lines.openStream(p, pos.at)
 	}
 	r, err := s.lines.openPart(ctx, p, pos, position == "")
 	if err != nil {
 		return nil, err
 	}
-	r.records.line = line
-	if pos > 0 && !s.json {
+	if r.records.line = pos.line; pos.at == 0 {
+		r.records.line = 1
+	}
+	if pos.at > 0 && !s.json {
 		if r.records.head, err = s.readHeader(ctx, p); err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
@@ -201,7 +193,7 @@ func (s *RecordSource) Open(ctx context.Context, split spout.Split, position str
 // readHeader reads the first line of a file that is then read from elsewhere.
 func (s *RecordSource) readHeader(ctx context.Context, p part) (string, error) {
 	p.end = endless
-	r, err := s.lines.openPart(ctx, p, 0, true)
+	r, err := s.lines.openPart(ctx, p, position{}, true)
 	if err != nil {
 		return "", err
 	}
