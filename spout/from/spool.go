@@ -30,7 +30,9 @@ type SpoolOptions struct {
 	// aside. Losses and timeouts do not count. Default 8; RetryForever, NoRetries.
 	MaxRetries int
 	// Done is a directory on the same file system that files are moved to when they are
-	// done. Default: they are removed.
+	// done, under their name or, if that is taken, with a random number behind it. It may
+	// be in the spool directory, but none that the queue has there. Default: they are
+	// removed.
 	Done string
 	// UntilEmpty ends the queue when nothing is left to be delivered, not even what
 	// waits for its next try. Default: it waits for more files.
@@ -70,7 +72,7 @@ const (
 //
 // A file is claimed by a rename, so one task has it. When it is done it is removed.
 // What was claimed by a process that was killed is delivered again by the next one
-// that opens dir or looks for new files. Like any queue's, a message may come twice;
+// that opens dir, or one that has it open, which looks each second. Like any queue's, a message may come twice;
 // its file may be found by its name until it is done.
 //
 // Spool looks for new files when it has none: after 10 ms, then more seldom, at least
@@ -134,8 +136,8 @@ func (s *spool) Open(_ context.Context, task *spout.Task) error {
 			return fmt.Errorf("spool directory %s: %w", s.dir, err)
 		}
 	}
-	if done, err := os.Stat(s.o.Done); err == nil && os.SameFile(info, done) {
-		return spout.Fatal(fmt.Errorf("what is done in the spool directory %s would be moved to itself: choose another directory for Done", s.dir))
+	if err := s.checkDone(); err != nil {
+		return err
 	}
 	if s.owner, err = own(s.at(".claimed")); err != nil {
 		return fmt.Errorf("spool directory %s: %w", s.dir, err)
@@ -153,6 +155,12 @@ func (s *spool) at(names ...string) string {
 // Next claims files and delivers them, or waits for some.
 func (s *spool) Next(ctx context.Context, out *spout.QueueOut) error {
 	for wait := firstPoll; ; wait = min(2*wait, lastPoll) {
+		// Not only when there is nothing else, which may never be.
+		if time.Since(s.recovered) >= recoverEvery {
+			if err := s.recover(); err != nil {
+				return err
+			}
+		}
 		// What is answered from here on is in a directory before it is no claim.
 		idle := s.open() == 0
 		soon, err := s.take(ctx, out)
@@ -163,11 +171,6 @@ func (s *spool) Next(ctx context.Context, out *spout.QueueOut) error {
 			return err
 		case s.o.UntilEmpty && idle && soon.IsZero():
 			return io.EOF
-		}
-		if time.Since(s.recovered) >= recoverEvery {
-			if err := s.recover(); err != nil {
-				return err
-			}
 		}
 		again := time.Now().Add(wait)
 		if !soon.IsZero() && soon.Before(again) {
@@ -275,11 +278,7 @@ func (s *spool) Ack(_ context.Context, id string) error {
 		if s.o.Done == "" {
 			return os.Remove(filepath.Join(s.owner.dir, id))
 		}
-		path, err := reserve(s.o.Done, c.name)
-		if err != nil {
-			return err
-		}
-		return os.Rename(filepath.Join(s.owner.dir, id), path)
+		return keep(os.Link, filepath.Join(s.owner.dir, id), s.o.Done, c.name)
 	})
 }
 

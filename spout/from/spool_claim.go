@@ -49,20 +49,6 @@ func random() string {
 	return hex.EncodeToString(b[:])
 }
 
-// reserve makes an empty file with a name that is not taken, to be renamed over.
-func reserve(dir, name string) (path string, err error) {
-	for as := name; ; as = name + "-" + random() {
-		path = filepath.Join(dir, as)
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-		if err == nil {
-			return path, f.Close()
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return "", err
-		}
-	}
-}
-
 // scan lists files that may be claimed: first those whose next try is due, then
 // new ones by name. soon is when the next one will be due; zero if none waits.
 func (s *spool) scan() (soon time.Time, err error) {
@@ -71,7 +57,7 @@ func (s *spool) scan() (soon time.Time, err error) {
 		c := parseClaim(e.Name())
 		switch {
 		case !e.Type().IsRegular():
-		case !c.due.After(now):
+		case !c.due.After(now), c.due.After(now.Add(lastRetry)): // the clock went back
 			s.list = append(s.list, found{s.at(".retry", e.Name()), c})
 		case soon.IsZero() || c.due.Before(soon):
 			soon = c.due
@@ -181,7 +167,8 @@ func (o owner) end(to string) error {
 	return errors.Join(append(errs, o.lock.Close())...)
 }
 
-// recover puts back what owners had claimed that are dead.
+// recover puts back what owners had claimed that are dead. It is then among the first
+// that are listed anew.
 func (s *spool) recover() error {
 	s.recovered = time.Now()
 	seen := map[string]bool{filepath.Base(s.owner.dir): true}
@@ -200,6 +187,7 @@ func (s *spool) recover() error {
 			errs = append(errs, err)
 		default:
 			errs = append(errs, o.end(s.at(".retry")))
+			s.list = nil
 		}
 		return true
 	})

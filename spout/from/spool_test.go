@@ -400,7 +400,6 @@ func TestSpoolMistakes(t *testing.T) {
 		"is no directory":           Spool(filepath.Join(dir, "file"), SpoolOptions{})(),
 		"MaxSize":                   Spool(dir, SpoolOptions{MaxSize: -1})(),
 		"MaxRetries":                Spool(dir, SpoolOptions{MaxRetries: -3})(),
-		"choose another directory":  Spool(dir, SpoolOptions{Done: dir + "/."})(),
 	} {
 		err := q.(spout.Opener).Open(t.Context(), &spout.Task{})
 		require.ErrorContains(t, err, want)
