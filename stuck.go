@@ -31,9 +31,12 @@ func stuck(log *slog.Logger, e *task.Stuck) {
 // the user's from then on.
 func (r *Running) leftBehind(all []host.Left) {
 	for _, l := range all {
-		_, name, _ := strings.Cut(l.Name, "/supervisor/")
+		_, name, ofTask := strings.Cut(l.Name, "/supervisor/")
 		what := "task " + name
-		if l.Call {
+		switch {
+		case !ofTask:
+			what = "a call of Egret's own, of the state directory," // the supervisor's
+		case l.Call:
 			what = "a call that task " + name + " has made"
 		}
 		if log := r.about(name, "left behind"); log != nil {

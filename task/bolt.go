@@ -533,6 +533,9 @@ func (t *boltTask) Stopped(ctx actor.Context) {
 	if t.cancel != nil {
 		t.cancel()
 	}
+	if t.away > 0 {
+		t.sayUnderWay(fmt.Sprintf("%d calls of Async", t.away))
+	}
 	if c, is := t.bolt.(bolt.Closer); is {
 		t.dead = true // what Close does is nobody's failure any more, but is told
 		t.during = "Close"

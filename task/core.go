@@ -35,6 +35,7 @@ type core struct {
 	onDeath func(tuple.TaskID)
 
 	call     *call
+	blocked  blockedCalls
 	kind     callKind        // of the last call
 	seen     bool            // the supervisor has looked into the parcel in hand, and may look on
 	replaced bool            // another life has taken the place of this one
@@ -170,6 +171,10 @@ func (c *core) receive(msg any) bool {
 	case bury:
 		c.origin.storing = false
 		c.origin.store()
+	case lookBlocked:
+		c.lookBlocked()
+	case actor.Stack:
+		c.hasStack(msg.Text)
 	case replay:
 		// The turn that follows finds what is due.
 		if c.origin != nil && msg.at == c.origin.alarm {

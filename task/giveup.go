@@ -44,7 +44,7 @@ func (t *spoutTask) leftBehind(what string, r *reading) {
 	if r != nil {
 		what += " of split " + string(r.split)
 	}
-	t.tellLeft("source", what)
+	t.tellLeft(ignores, "source", what)
 }
 
 // abandon goes on without a call of the queue that ignores its context. It is the
@@ -59,10 +59,12 @@ func (t *queueTask) abandon() {
 	if t.call.opening {
 		what = "Open"
 	}
-	t.tellLeft("queue", what)
+	t.tellLeft(ignores, "queue", what)
 }
 
-func (c *core) tellLeft(whose, what string) {
+const ignores = "ignores its context"
+
+func (c *core) tellLeft(why, whose, what string) {
 	c.m.AbandonedCalls.Add(1)
-	c.set.Event(&Notice{Task: c.m.Name, Text: fmt.Sprintf("the %s of %s ignores its context: %s is left behind", whose, c.node.Name, what)})
+	c.set.Event(&Notice{Task: c.m.Name, Text: fmt.Sprintf("the %s of %s %s: %s is left behind", whose, c.node.Name, why, what)})
 }

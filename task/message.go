@@ -125,7 +125,7 @@ func Class(msg any) string {
 		return "peers"
 	case tick:
 		return "tick"
-	case Drain, Stop, ended, failed, committed, kept, replayed, *Letters:
+	case Drain, Stop, ended, failed, committed, underWay, kept, replayed, *Letters:
 		return "control"
 	case actor.Terminated:
 		return "terminated"

@@ -95,6 +95,7 @@ func (t *queueTask) Receive(ctx actor.Context, msg any) {
 	}
 	switch msg := msg.(type) {
 	case queueBack:
+		t.unblock(msg.call.watch)
 		t.back(msg.call)
 	case actor.Panicked: // not a panic, which is caught where it happens
 		t.fail(&PanicError{

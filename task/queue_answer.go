@@ -31,6 +31,9 @@ type queueBack struct{ call *queueCall }
 func (t *queueTask) callQueue(n int) {
 	c := &queueCall{sourceCall: newCall(nil), opening: !t.open, queue: t.queue, open: t.open, batch: t.batches.get()}
 	t.call = c
+	if c.opening {
+		c.watch = t.block("Open", "", ".(*queueTask).openOf")
+	}
 	t.into.Collect(c.batch, n)
 	ctx, into := t.reading, t.into
 	t.ctx.Block(func() any {
@@ -259,6 +262,7 @@ func panicOf(err error) *PanicError {
 func (t *queueTask) Stopped(ctx actor.Context) {
 	t.enter(ctx)
 	t.dead, t.phase = true, queueStopping
+	t.sayUnderWay()
 	if t.cancel != nil {
 		t.cancel()
 	}

@@ -48,6 +48,7 @@ type sourceCall struct {
 	first  context.Context // ends with errBack or errLeft, whichever came first
 	end    context.CancelCauseFunc
 	reader spout.Reader // written before errBack
+	watch  *blockedCall // nil: Next, which may wait
 }
 
 var (
@@ -90,17 +91,18 @@ func (t *spoutTask) list() {
 		return
 	}
 	t.listing = true
-	source, ctx := t.node.Source, t.running
+	source, ctx, b := t.node.Source, t.running, t.block("Splits", "", ".(*spoutTask).list")
 	t.ctx.Block(func() any {
 		var splits []spout.Split
 		err := t.calling("Splits", func() (err error) { splits, err = source.Splits(ctx); return err })
-		return splitsRead{splits, err}
+		return splitsRead{b, splits, err}
 	})
 }
 
 func (t *spoutTask) callOpen(r *reading) {
 	c := newCall(nil)
 	r.call = c
+	c.watch = t.block("Open", string(r.split), ".(*spoutTask).callOpen")
 	source, ctx, split, position := t.node.Source, t.running, r.split, r.position
 	t.ctx.Block(func() any {
 		err := t.calling("Open", func() (err error) { c.reader, err = source.Open(ctx, split, position); return err })
@@ -127,8 +129,8 @@ func (t *spoutTask) callNext(r *reading, b *spout.Batch) {
 // shut closes the reader of a split that has one.
 func (t *spoutTask) shut(r *reading) {
 	if reader := r.reader; reader != nil {
-		last := r.eof
-		t.ctx.Block(func() any { return closeDone{r, last, t.close(reader)} })
+		last, b := r.eof, t.block("Close", string(r.split), ".(*spoutTask).close")
+		t.ctx.Block(func() any { return closeDone{b, r, last, t.close(reader)} })
 	}
 	r.reader = nil
 	if r.eof {
@@ -159,7 +161,7 @@ func (t *spoutTask) tell(r *reading) {
 	}
 	r.told, r.toldAt = r.position, t.now
 	t.ctx.Send(t.sup, committed{t.id, t.life, string(r.split), r.position, r.index})
-	if _, is := t.node.Source.(spout.Committer); is {
+	if _, is := t.node.Source.(spout.Committer); is && !r.deaf {
 		r.telling = true
 		if t.set.Store == nil {
 			t.tellSource(r, r.position)
@@ -170,14 +172,37 @@ func (t *spoutTask) tell(r *reading) {
 func (t *spoutTask) tellSource(r *reading, position string) {
 	c := t.node.Source.(spout.Committer)
 	ctx, split := t.alive, r.split
+	r.commit = t.block("Commit", string(split), ".(*spoutTask).tellSource")
 	t.ctx.Block(func() any {
 		return commitDone{r, position, t.calling("Commit", func() error { return c.Commit(ctx, split, position) })}
 	})
 }
 func (t *spoutTask) hasTold(m commitDone) {
-	m.r.telling = false
+	t.unblock(m.r.commit)
+	m.r.telling, m.r.commit = false, nil
 	if m.err != nil {
 		t.set.Event(&SourceError{Task: t.m.Name, Split: string(m.r.split), Position: m.position, Err: fmt.Errorf("commit: %w", m.err)})
 	}
-	t.tell(m.r) // what has been done meanwhile
+	if !m.r.deaf {
+		t.tell(m.r) // what has been done meanwhile
+	}
+}
+
+// leaveCommits goes on without the calls of Commit that were told of as stuck, when
+// nothing else is waited for. It returns false if there are others. The source hears
+// no more of these splits; the supervisor does.
+func (t *spoutTask) leaveCommits() bool {
+	for _, r := range t.splits {
+		if r.telling && (r.commit == nil || !r.commit.told) {
+			return false
+		}
+	}
+	for _, r := range t.splits {
+		if r.telling {
+			r.telling, r.deaf = false, true
+			t.tellLeft("does not come back", "source", r.commit.String())
+			t.tell(r)
+		}
+	}
+	return true
 }

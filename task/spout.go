@@ -64,7 +64,9 @@ type reading struct {
 	position string         // committed
 	told     string         // the last position that the supervisor and the source were told
 	toldAt   time.Duration
-	telling  bool // Commit is under way
+	telling  bool // Commit is under way, or will be when the store has the position
+	commit   *blockedCall
+	deaf     bool // Commit was left behind, and is not called any more
 	eof      bool
 	lastErr  string
 	lastPos  string
@@ -74,6 +76,7 @@ type reading struct {
 // What Block brings back.
 type (
 	splitsRead struct {
+		watch  *blockedCall
 		splits []spout.Split
 		err    error
 	}
@@ -96,9 +99,10 @@ type (
 		err      error
 	}
 	closeDone struct {
-		r    *reading
-		last bool // the split has been read to its end
-		err  error
+		watch *blockedCall
+		r     *reading
+		last  bool // the split has been read to its end
+		err   error
 	}
 )
 
@@ -134,8 +138,10 @@ func (t *spoutTask) Receive(ctx actor.Context, msg any) {
 	}
 	switch msg := msg.(type) {
 	case splitsRead:
+		t.unblock(msg.watch)
 		t.share(msg)
 	case splitOpened:
+		t.unblock(msg.call.watch)
 		if msg.call == msg.r.call { // or it was abandoned
 			t.isOpen(msg)
 		}
@@ -145,12 +151,15 @@ func (t *spoutTask) Receive(ctx actor.Context, msg any) {
 			t.read(msg.r, msg.batch, msg.position, msg.err)
 		}
 	case kept:
-		t.tellSource(t.splits[msg.index], msg.position)
+		if r := t.splits[msg.index]; !r.deaf {
+			t.tellSource(r, msg.position)
+		}
 	case giveUp:
 		t.abandon()
 	case commitDone:
 		t.hasTold(msg)
 	case closeDone:
+		t.unblock(msg.watch)
 		if msg.last {
 			t.opened--
 		}
@@ -538,10 +547,8 @@ func (t *spoutTask) rest() {
 		r.toldAt = 0
 		t.tell(r)
 	}
-	for _, r := range t.splits {
-		if r.telling {
-			return
-		}
+	if !t.leaveCommits() {
+		return
 	}
 	if t.doomed != nil {
 		t.fail(t.doomed, true, true)
@@ -581,6 +588,7 @@ func (t *spoutTask) Stopped(ctx actor.Context) {
 	if t.kill != nil {
 		t.kill()
 	}
+	t.sayUnderWay()
 	for _, r := range t.splits {
 		if r.call != nil {
 			r.reader, _ = r.call.leave()

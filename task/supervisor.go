@@ -48,7 +48,8 @@ type Supervisor struct {
 	aways     []away
 	stucks    []pendingStuck
 	behind    []string // tasks that were left behind, for people
-	over      bool     // done was called
+	waits     []waiting
+	over      bool // done was called
 }
 
 type child struct {
@@ -167,6 +168,8 @@ func (s *Supervisor) Receive(ctx actor.Context, msg any) {
 		s.hasStack(msg)
 	case cameBack:
 		s.isBack(msg)
+	case underWay:
+		s.hears(msg)
 	case committed:
 		if msg.life != s.children[msg.task].life {
 			s.ms[msg.task].Stale.Add(1) // R12
@@ -318,6 +321,7 @@ func (s *Supervisor) stop(err error) {
 		return
 	}
 	s.err = err
+	s.seeCalls()
 	s.watchEvery(min(stopLook, s.set.StuckAfter/4))
 	s.stopNext()
 }

@@ -305,6 +305,7 @@ func (s *Supervisor) finish() {
 		s.set.Event(p.event)
 	}
 	s.stucks = nil
+	s.err = s.outcome()
 	if behind := strings.Join(s.behind, ", "); behind != "" {
 		if s.err == nil {
 			s.err = errors.New(behind)

@@ -67,8 +67,8 @@ func parseStacks(profile []byte) map[string]string {
 			}
 			if ours = strings.HasPrefix(function, pkg); !ours {
 				stack += fmt.Sprintf("%s\n\t%s\n", function, fields[len(fields)-1])
-			} else if function == pkg+"(*runner).callStopped" {
-				label = "" // it waits for another one, which has the stack of interest
+			} else if function == pkg+"(*runner).callStopped" || function == pkg+"readStacks" {
+				label = "" // it waits for another one, which has the stack of interest; or looks
 			}
 		}
 		if label != "" && ours && stack != "" {
