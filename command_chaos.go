@@ -86,7 +86,7 @@ func (o *chaosOptions) run(c *cobra.Command) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	interrupted, quiet := interrupts()
+	interrupted, quiet := interrupts(nil)
 	defer quiet()
 	var so sim.Options
 	if o.verbose {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -199,9 +200,18 @@ func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	signals, stop := interrupts() // before there is anything to interrupt
-	defer stop()
 	stderr := c.ErrOrStderr()
+	var started atomic.Bool
+	interrupted, stop := interrupts(func(n int) {
+		switch {
+		case started.Load():
+		case n == 1:
+			fmt.Fprintln(stderr, "interrupted: the run has not started yet, and will end when it has")
+		default:
+			fmt.Fprintln(stderr, "interrupted again: the run has not started yet; once more to exit at once")
+		}
+	})
+	defer stop() // last of all
 	if o.metrics != "" {
 		registry := newRegistry()
 		config.Metrics = registry
@@ -222,11 +232,12 @@ func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 	} else if err != nil {
 		return &usageError{err}
 	}
+	started.Store(true)
 	show := newProgress(stderr)
 	show.lines = !o.json
 	beat := time.NewTicker(200 * time.Millisecond)
 	defer beat.Stop()
-	for seen := 0; ; {
+	for {
 		select {
 		case <-r.ended:
 			show.clear()
@@ -245,18 +256,15 @@ func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 			return nil
 		case <-beat.C:
 			show.line(r)
-		case <-signals:
-			switch seen++; seen {
-			case 1:
+		case n := <-interrupted:
+			if n == 1 {
 				show.clear()
 				fmt.Fprintf(stderr, "interrupted: finishing what is open (at most %v); again to stop\n", r.config.StopTimeout)
 				r.Drain()
-			case 2:
+			} else {
 				show.clear()
 				fmt.Fprintln(stderr, "interrupted again: stopping; once more to exit at once")
 				r.Stop()
-			default:
-				os.Exit(ExitInterrupted)
 			}
 		}
 	}

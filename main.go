@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -38,7 +36,8 @@ const (
 //	prog --version              what it is built of
 //
 // A program of one topology runs it without being told its name. The first
-// interrupt lets a run finish what is open, the second stops it, the third exits.
+// interrupt lets a run finish what is open, the second stops it, the third exits,
+// whenever they come.
 func Main(topologies ...*topology.Topology) {
 	os.Exit(execute(topologies, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
@@ -215,11 +214,4 @@ func (s *Stats) bench() bench.Counts {
 		}
 	}
 	return c
-}
-
-// interrupts returns a channel of the interrupts that this process gets.
-func interrupts() (c chan os.Signal, stop func()) {
-	c = make(chan os.Signal, 3)
-	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
-	return c, func() { signal.Stop(c) }
 }

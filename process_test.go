@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,10 @@ func program() {
 	begun := func() { os.Stdout.WriteString("begun\n") }
 	forever := make(chan struct{})
 	egret.Main(topology.New("program", func(b *topology.Builder) {
+		if b.Bool("hang", false, "the definition hangs") {
+			begun()
+			<-forever
+		}
 		source := spout.Source(spout.Generate(0, func(i int64, out *spout.Out) { out.Emit(i) }))
 		if what == "next" {
 			source = &numbers{n: 10, chunk: 1, next: func(_ context.Context, _ string, at int) error {
@@ -41,12 +46,19 @@ func program() {
 				return nil
 			}}
 		}
+		if what == "commit" {
+			source = committing{&numbers{n: 10, commit: func(context.Context, string, int) error {
+				begun()
+				<-forever
+				return nil
+			}}}
+		}
 		in := b.Spout("in", source).Emits("n")
 		first := true
 		b.Bolt("out", factory(func() *made {
 			return &made{
 				execute: func(tuple.Tuple, *bolt.Collector) error {
-					if first && what != "next" {
+					if first && what != "next" && what != "commit" {
 						begun()
 					}
 					first = false
@@ -68,6 +80,8 @@ func TestInterruptsOfAProcess(t *testing.T) {
 	const (
 		drains = "interrupted: finishing what is open"
 		stops  = "interrupted again: stopping"
+		early  = "interrupted: the run has not started yet"
+		again  = "interrupted again: the run has not started yet"
 	)
 	for _, tt := range []struct {
 		name, hangs, flags string
@@ -81,6 +95,11 @@ func TestInterruptsOfAProcess(t *testing.T) {
 			[]string{"the source of in ignores its context: Next of split 0 is left behind", "did not come back; its goroutine is left behind", "all done"}, "begun\nfinished\nclosed\n"},
 		{"a stop, and Execute hangs", "bolt", "--stuck-after 100ms --stop-timeout 1h", []string{drains, stops}, egret.ExitFailed,
 			[]string{"task out/0 did not come back from Execute", "task stuck: out/0"}, "begun\n"},
+		{"a drain, and Commit hangs", "commit", "--stuck-after 200ms --stop-timeout 1h", []string{drains}, egret.ExitDone,
+			[]string{"task stuck: in/0 does not come back from Commit of split 0", "Commit of split 0 is left behind", "all done"}, "begun\nfinished\nclosed\n"},
+		{"a stop, and Commit hangs", "commit", "--stop-timeout 1h", []string{drains, stops}, egret.ExitFailed,
+			[]string{"not drained: stopped with 0 messages open; task in/0 was in Commit of split 0 for "}, "begun\nclosed\n"},
+		{"an exit, and the definition hangs", "nothing", "--hang", []string{early, again, ""}, egret.ExitInterrupted, nil, "begun\n"},
 		{"an exit, and Execute hangs", "bolt", "--stuck-after -1s --stop-timeout 1h", []string{drains, stops, ""}, egret.ExitInterrupted, nil, "begun\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -118,4 +137,21 @@ func TestInterruptsOfAProcess(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A lock that somebody holds by mistake does not hold up a start for ever.
+func TestStartWithLockedLetters(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "program"), 0o700))
+	name := filepath.Join(dir, "program", "letters.lock")
+	lock, err := os.Create(name)
+	require.NoError(t, err)
+	defer lock.Close()
+	require.NoError(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
+	p := exec.Command(os.Args[0], "--state", dir)
+	p.Env = append(os.Environ(), programEnv+"=nothing")
+	out, _ := p.CombinedOutput() // the code is what counts
+	require.Equal(t, egret.ExitFailed, p.ProcessState.ExitCode(), "%s", out)
+	require.Contains(t, string(out), name+" has been locked for 2s")
 }

@@ -17,7 +17,8 @@ import (
 
 const (
 	mostScrapes = 8                // at the same time; the next one is told to come again
-	scrapeTime  = 10 * time.Second // for one, and for those under way when the server closes
+	scrapeTime  = 10 * time.Second // for one
+	closeTime   = time.Second      // for those under way when the server closes
 )
 
 // front is what stands at /, for people who look there.
@@ -61,10 +62,10 @@ func Listen(address string, from prometheus.Gatherer, log *slog.Logger) (*Server
 	return s, nil
 }
 
-// Close ends the server when the scrapes under way are done, which takes 10 s at
-// most.
+// Close ends the server when the scrapes under way are done, or have been for a
+// second: a client that does not finish its request holds nobody up.
 func (s *Server) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	err := s.server.Shutdown(ctx)
 	if err != nil {

@@ -1,12 +1,15 @@
 package scrape
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -137,4 +140,20 @@ func TestCloseWaitsForAScrape(t *testing.T) {
 	close(c.done)
 	require.Contains(t, <-body, "slow 1\n")
 	require.NoError(t, <-closed)
+}
+
+// A client that does not finish its request does not hold up the end.
+func TestCloseWaitsForNoSlowClient(t *testing.T) {
+	s, err := Listen("127.0.0.1:0", prometheus.NewRegistry(), quiet)
+	require.NoError(t, err)
+	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(s.URL, "http://"), "/metrics"))
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(scrapeTime/2))) // of the test's patience
+	_, err = conn.Write([]byte("GET /metrics HTTP/1.1\r\nHost: x\r\n"))
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Close(), context.DeadlineExceeded)
+	_, err = conn.Read(make([]byte, 1))
+	require.Error(t, err, "the connection is closed")
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 }

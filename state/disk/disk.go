@@ -88,7 +88,7 @@ func lockRun(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err // names the file
 	}
-	if err := flock(f, false); err != nil {
+	if err := flock(f); err != nil {
 		by := owner(f)
 		f.Close()
 		if errors.Is(err, errLocked) {
@@ -96,10 +96,15 @@ func lockRun(dir string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
-	if err := f.Truncate(0); err == nil {
-		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // for people
-	}
+	sign(f)
 	return f, nil
+}
+
+// sign says in a file who has locked it, for people.
+func sign(f *os.File) {
+	if err := f.Truncate(0); err == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
 }
 
 // owner says which process holds a lock, as far as it has said so.
@@ -120,7 +125,7 @@ func Running(root, topology string) bool {
 		return false
 	}
 	defer f.Close()
-	return errors.Is(flock(f, false), errLocked)
+	return errors.Is(flock(f), errLocked)
 }
 
 func (s *Store) open(topology string, o *Options) error {

@@ -9,7 +9,7 @@ import (
 
 var errLocked = errors.New("locked by another process")
 
-func flock(*os.File, bool) error {
+func flock(*os.File) error {
 	return errors.New("a state directory needs locks of files that end with their process, which Egret has on Unix only")
 }
 

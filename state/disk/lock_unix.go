@@ -11,15 +11,11 @@ import (
 
 var errLocked = errors.New("locked by another process")
 
-// flock locks f until it is closed, however its process ends. With wait it waits
-// for its turn; otherwise the error is errLocked if somebody else has it.
-func flock(f *os.File, wait bool) error {
-	how := unix.LOCK_EX
-	if !wait {
-		how |= unix.LOCK_NB
-	}
+// flock locks f until it is closed, however its process ends. The error is errLocked
+// if somebody else has it.
+func flock(f *os.File) error {
 	for {
-		switch err := unix.Flock(int(f.Fd()), how); {
+		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EWOULDBLOCK):
 			return errLocked

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/egretstream/egret/task"
 )
@@ -38,10 +39,30 @@ func (y yard) locked(f func() error) error {
 		return err
 	}
 	defer lock.Close()
-	if err := flock(lock, true); err != nil {
+	if err := lockSoon(lock); errors.Is(err, errLocked) {
+		return fmt.Errorf("%s has been locked%s for %v, which should take moments: see what holds it, and try again", name, owner(lock), lockPatience)
+	} else if err != nil {
 		return fmt.Errorf("lock %s: %w", name, err)
 	}
+	sign(lock)
+	defer lock.Truncate(0)
 	return f()
+}
+
+// lockPatience bounds the wait for the lock of letters. Who has it may rewrite some
+// files.
+const lockPatience = 2 * time.Second
+
+// lockSoon waits for a lock, but not for ever: somebody may hold it by mistake.
+func lockSoon(f *os.File) error {
+	const pause = 10 * time.Millisecond
+	for waited := time.Duration(0); ; waited += pause {
+		err := flock(f)
+		if !errors.Is(err, errLocked) || waited >= lockPatience {
+			return err
+		}
+		time.Sleep(pause)
+	}
 }
 
 // files returns the paths of the files of letters in a directory, in order.
