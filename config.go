@@ -61,7 +61,10 @@ type Config struct {
 	// StuckAfter is how long a task may be in one call of user code (Execute, Prepare,
 	// Tick, Finish, Close, and Next of a prompt reader) before it is said to be stuck,
 	// with its stack, in the log. Tuples that Execute takes together, because they were
-	// quick until now, count as one call: 16 at most. A run that is stopped waits so
+	// quick until now, count as one call: 16 at most. Calls that are made elsewhere and
+	// should not wait (Splits, Open, Commit and Close of a source, Open of a queue) are
+	// reported in the same way; a Commit that is so old and all that a run waits for is
+	// left behind, and the position counts as committed. A run that is stopped waits so
 	// long for a call, and one second from when its context has ended; then it ends
 	// with an error and leaves the goroutine behind. Default 10 s; negative: nobody
 	// looks, and such a call holds up a stop for ever.

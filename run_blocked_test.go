@@ -3,6 +3,7 @@ package egret_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,11 +29,11 @@ func TestBlockedIsReported(t *testing.T) {
 						hangsHere(33 * time.Second)
 					}
 				}
-				source := &numbers{splits: 2, n: 10}
+				source := &numbers{splits: 4, n: 10}
 				source.split = func(context.Context) error { hang("Splits", ""); return nil }
 				source.open = func(_ context.Context, split string, _ int) error { hang("Open", split); return nil }
 				source.next = func(_ context.Context, split string, at int) error {
-					if split == "0" && at == 5 {
+					if split != "1" && at == 5 {
 						time.Sleep(40 * time.Second)
 					}
 					return nil
@@ -75,13 +76,18 @@ func TestEndGoesOnWithoutACommit(t *testing.T) {
 		err   string
 		at    time.Duration
 		stop  time.Duration // StopTimeout
+		state bool
 	}{
-		{"the end", false, "", 9 * time.Second, 30 * time.Second},
-		{"a drain", true, "", 9 * time.Second, 30 * time.Second},
-		{"a short drain", true, "not drained: 0 messages were open after 3s; task in/0 was in Commit of split 0 for 5s", 6 * time.Second, 3 * time.Second},
+		{"the end", false, "", 9 * time.Second, 30 * time.Second, true},
+		{"the end without a store", false, "", 9 * time.Second, 30 * time.Second, false},
+		{"a drain", true, "", 9 * time.Second, 30 * time.Second, true},
+		{"a short drain", true, "not drained: 0 messages were open after 3s; task in/0 was in Commit of split 0 for 5s", 6 * time.Second, 3 * time.Second, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := ""
+			if tt.state {
+				dir = t.TempDir()
+			}
 			bubble(t, func(t *testing.T) {
 				free := make(chan struct{})
 				log, got := &logbook{}, newTally()
@@ -96,7 +102,8 @@ func TestEndGoesOnWithoutACommit(t *testing.T) {
 					}
 					return nil
 				}
-				source.commit = func(context.Context, string, int) error { <-free; return nil }
+				var commits atomic.Int64
+				source.commit = func(context.Context, string, int) error { commits.Add(1); <-free; return nil }
 				c := egret.Config{StuckAfter: 8 * time.Second, StopTimeout: tt.stop, StateDir: dir, Logger: log.logger()}
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
@@ -109,6 +116,7 @@ func TestEndGoesOnWithoutACommit(t *testing.T) {
 				s, err := egret.Run(ctx, top(), c)
 				settled(t, s, err)
 				require.Equal(t, tt.at, s.Elapsed.Truncate(500*time.Millisecond))
+				require.EqualValues(t, 1, commits.Load(), "never two at a time")
 				if tt.err == "" {
 					require.NoError(t, err)
 					require.EqualValues(t, 1, stat(t, s, "in/0").AbandonedCalls)
@@ -118,6 +126,9 @@ func TestEndGoesOnWithoutACommit(t *testing.T) {
 					require.EqualError(t, err, "topology straight: "+tt.err)
 				}
 				close(free)
+				if !tt.state {
+					return
+				}
 				source.commit = func(context.Context, string, int) error { return nil }
 				source.next = nil
 				_, err = egret.Run(context.Background(), top(), c)

@@ -89,8 +89,8 @@ type Task struct {
 	Throttled Counter // nanoseconds in which a receiver without room held this task up
 	Restarts  Counter // incarnations after the first
 	Refused   Shared  // parcels, reports and limits of or for dead incarnations
-	Stuck     Counter // calls of user code that lasted longer than Config.StuckAfter
-	// AbandonedCalls are calls of the source that did not return soon after their
+	Stuck     Shared  // calls of user code that lasted longer than Config.StuckAfter
+	// AbandonedCalls are calls of the source that did not return, as a rule soon after their
 	// context had ended, and were left behind.
 	AbandonedCalls Counter
 	Stale          Counter // positions of dead incarnations that were refused; the supervisor's

@@ -60,7 +60,9 @@ type Prompt interface {
 }
 
 // A Committer is a Source that wants to know that everything before a position of
-// a split is done. Commit is not called on the task's turn and may wait.
+// a split is done. Commit is not called on the task's turn and may wait a while: no
+// other one of the split is called before it has returned. One that does not return
+// before the end of a run is left behind, and its source hears of no later position.
 type Committer interface {
 	Commit(ctx context.Context, split Split, position string) error
 }

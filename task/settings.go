@@ -111,13 +111,13 @@ type Died struct {
 	Again time.Duration // the pause before its successor begins
 }
 
-// Stuck says that a task has been in one call of user code for longer than
-// StuckAfter. It comes again, each time after twice as long, while that lasts, and
+// Stuck says that a task has been in one call of user code, on its turn or under
+// Block, for longer than StuckAfter. It comes again, each time after twice as long, while that lasts, and
 // a Notice when the call has returned.
 type Stuck struct {
 	Task     string
 	Life     tuple.Incarnation
-	During   string // "Execute", "Prepare", "Next", ...
+	During   string // "Execute", "Prepare", "Next", "Commit of split x", ...
 	For      time.Duration
 	Tuple    string // the tuple in hand, of Execute
 	Others   int    // and how many behind it may be meant as well

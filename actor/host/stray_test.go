@@ -212,6 +212,36 @@ func TestInspectStopped(t *testing.T) {
 	})
 }
 
+// An actor that inspects itself sees what it has given to Block, and not the look.
+func TestInspectItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := host.New(host.Config{})
+		release := make(chan struct{})
+		var l log
+		ref := h.Spawn("self", &script{receive: func(c actor.Context, msg any) {
+			switch msg := msg.(type) {
+			case actor.Stack:
+				l.add("%s", msg.Text)
+			case func():
+				c.Block(func() any { msg(); return nil })
+			case string:
+				c.Inspect(c.Self())
+			}
+		}})
+		h.Send(ref, "inspect")
+		require.Equal(t, []string{""}, l.take())
+		h.Send(ref, func() { hang(release) })
+		synctest.Wait()
+		h.Send(ref, "inspect")
+		got := l.take()
+		require.Len(t, got, 1)
+		require.True(t, strings.HasPrefix(got[0], "github.com/egretstream/egret/actor/host_test.hang\n"), got[0])
+		require.NotContains(t, got[0], "pprof")
+		close(release)
+		require.Empty(t, h.Close())
+	})
+}
+
 // The labels are there for whoever takes a profile.
 func TestLabels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
