@@ -81,7 +81,7 @@ func TestEndGoesOnWithoutACommit(t *testing.T) {
 		{"the end", false, "", 9 * time.Second, 30 * time.Second, true},
 		{"the end without a store", false, "", 9 * time.Second, 30 * time.Second, false},
 		{"a drain", true, "", 9 * time.Second, 30 * time.Second, true},
-		{"a short drain", true, "not drained: 0 messages were open after 3s; task in/0 was in Commit of split 0 for 5s", 6 * time.Second, 3 * time.Second, true},
+		{"a short drain", true, "not drained: 0 messages open after 3s; task in/0 was in Commit of split 0 for 5s", 6 * time.Second, 3 * time.Second, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := ""
@@ -159,7 +159,7 @@ func TestDrainNamesWhoHoldsItUp(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_, err := egret.Run(ctx, top, quiet(egret.Config{StuckAfter: 4 * time.Second, StopTimeout: 3 * time.Second}))
-		require.EqualError(t, err, "topology slow: not drained: 0 messages were open after 3s; task out/0 was in Finish for 4s")
+		require.EqualError(t, err, "topology slow: not drained: 0 messages open after 3s; task out/0 was in Finish for 4s")
 	})
 }
 
