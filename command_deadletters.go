@@ -105,7 +105,7 @@ func (d *deadLetters) take(args []string) (ids []string, err error) {
 	}
 	for _, id := range args {
 		if !disk.IsID(id) {
-			return nil, &usageError{fmt.Errorf("%q is neither %s nor the ID of a dead letter, such as 7-42", id, list(d.topologies, "or"))}
+			return nil, &usageError{fmt.Errorf("%q is neither %s nor the ID of a dead letter, such as 7-42", id, oneOf(d.topologies))}
 		}
 	}
 	return args, nil

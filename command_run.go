@@ -111,6 +111,7 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	f.DurationVar(&o.config.StopTimeout, "stop-timeout", 30*time.Second, "for what is open when the run is interrupted")
 	f.StringVar(&o.config.StateDir, "state", os.Getenv(stateVariable), "directory in which positions and dead letters survive (default: $"+stateVariable+", else none)")
 	f.BoolVar(&o.config.Reset, "reset", false, "forget the positions in the state directory and read everything again")
+	f.Int64Var(&o.config.MaxDeadLetterBytes, "max-dead-letter-bytes", 1<<30, "of dead letters in the state directory; a run that has more fails, and loses none")
 	f.BoolVar(&o.json, "json", false, "print the statistics on stderr as JSON")
 	f.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus at this address, as in 127.0.0.1:9090; port 0: any that is free")
 	f.BoolVar(&o.config.MetricsPerTask, "metrics-per-task", false, "show in them each task by itself")
@@ -172,6 +173,9 @@ func (o *runOptions) build() (Config, error) {
 	}
 	if c.StuckAfter >= 0 && c.StuckAfter < time.Millisecond {
 		wrong("stuck-after", c.StuckAfter, "at least 1ms, or a negative time to switch it off")
+	}
+	if c.MaxDeadLetterBytes < 1 {
+		wrong("max-dead-letter-bytes", c.MaxDeadLetterBytes, "at least 1")
 	}
 	switch o.onStuck {
 	case Report.String():

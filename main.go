@@ -51,9 +51,13 @@ func execute(topologies []*topology.Topology, args []string, in io.Reader, out, 
 	}
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	printed := &output{w: out}
+	root.SetOut(printed)
 	root.SetErr(errs)
 	c, err := root.ExecuteContextC(context.Background())
+	if err == nil && printed.err != nil {
+		err = &runError{fmt.Errorf("the output is not complete: %w", printed.err)}
+	}
 	if err == nil {
 		return ExitDone
 	}
@@ -82,6 +86,21 @@ type listedError struct {
 
 func (l *listedError) Error() string { return l.text }
 func (l *listedError) Unwrap() error { return l.err }
+
+// An output remembers that something could not be written, so that no command has
+// to look at each line that it prints.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.w.Write(b)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
 
 // A usageError is a mistake in the command line.
 type usageError struct{ err error }
@@ -166,6 +185,14 @@ func program() string {
 		}
 	}
 	return name
+}
+
+// oneOf names the topology, or those of which one is meant.
+func oneOf(topologies []*topology.Topology) string {
+	if len(topologies) == 1 {
+		return list(topologies, "or")
+	}
+	return "one of " + list(topologies, "or")
 }
 
 // list names topologies for people.
