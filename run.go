@@ -104,6 +104,7 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 		err := <-done
 		stop()
 		r.leftBehind(r.host.Close())
+		r.tellWaiting()
 		err = errors.Join(err, r.closeState())
 		r.elapsed = time.Since(r.began)
 		r.err = r.outcome(err)
@@ -204,7 +205,11 @@ func (r *Running) event(e task.Event) {
 			log.Warn("queue was not answered: "+e.Err.Error(), "answers_lost", e.Lost)
 		}
 	case *task.StoreError:
-		r.config.Logger.Error("cannot "+e.Doing+": "+e.Err.Error(), "topology", r.plan.Topology, "again_in", e.Again)
+		attrs := []any{"topology", r.plan.Topology}
+		if e.Again > 0 {
+			attrs = append(attrs, "again_in", e.Again)
+		}
+		r.config.Logger.Error("cannot "+e.Doing+": "+e.Err.Error(), attrs...)
 	}
 }
 

@@ -23,10 +23,6 @@ func (r *Running) openState(set *task.Settings) (err error) {
 	}
 	r.plan.Epoch = r.state.Epoch() // before anybody reads the plan
 	set.Store, set.Positions = r.state, r.state.Positions()
-	if set.Replays, err = r.state.Replays(); err != nil {
-		r.state.Close()
-		return fmt.Errorf("%w: %w", ErrState, err)
-	}
 	r.resumed = len(set.Positions) > 0
 	set.Continued = r.resumed || r.state.Epoch() > 1 && !r.config.Reset && queued(r.plan)
 	return nil
@@ -43,4 +39,19 @@ func (r *Running) closeState() error {
 		return nil
 	}
 	return r.state.Close()
+}
+
+// tellWaiting says at the end of a run how many dead letters it leaves to be
+// replayed.
+func (r *Running) tellWaiting() {
+	if r.state == nil {
+		return
+	}
+	n, err := r.state.Waiting()
+	if err != nil {
+		r.config.Logger.Error("cannot count the dead letters to replay: "+err.Error(), "topology", r.plan.Topology)
+	}
+	if n > 0 {
+		r.config.Logger.Warn("dead letters are still to be replayed: the next run takes those that it can", "topology", r.plan.Topology, "letters", n)
+	}
 }

@@ -426,10 +426,10 @@ func (t *boltTask) rest() {
 	}
 	switch {
 	case t.phase != finished || t.out.kept > 0:
-	case t.origin == nil || t.origin.atRest():
-		t.end()
-	default:
+	case t.origin != nil && !t.origin.atRest():
 		t.origin.runDry()
+	case t.mayEnd():
+		t.end()
 	}
 }
 

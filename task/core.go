@@ -30,6 +30,7 @@ type core struct {
 	origin  *origin // nil: at most once, or nothing of one's own to track
 	batches batchPool
 	letters []*DeadLetter // to be replayed, given before Start
+	expects bool          // there may be more of them: Letters says when this task may end
 	dead    bool          // this life has ended; everything that comes is dropped
 	ended   bool          // the end of input has been passed on
 	onDeath func(tuple.TaskID)
@@ -163,8 +164,13 @@ func (c *core) receive(msg any) bool {
 			c.origin.press()
 		}
 	case *Letters:
+		c.expects = c.expects && !msg.Last
+		if len(msg.Letters) == 0 {
+			break
+		}
 		if c.ensureOrigin(); c.origin != nil && !c.ended {
 			c.origin.again = append(c.origin.again, msg.Letters...)
+			c.out.wet()
 		}
 	case buried:
 		c.origin.stored(msg)
@@ -184,6 +190,15 @@ func (c *core) receive(msg any) bool {
 		return false
 	}
 	return true
+}
+
+// mayEnd reports whether no letters are to come. If they are, others do not wait for
+// them with what they hold: it may be what keeps the letters from coming.
+func (c *core) mayEnd() bool {
+	if c.expects && c.tracked() {
+		c.out.dry()
+	}
+	return !c.expects
 }
 
 // end passes the end of input on and tells the supervisor, once.

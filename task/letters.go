@@ -31,8 +31,12 @@ type DeadLetter struct {
 	Deaths    int      // 1, and one more for each time that it was replayed in vain
 }
 
-// Letters gives a task dead letters of its component to be replayed.
-type Letters struct{ Letters []*DeadLetter }
+// Letters gives a task dead letters of its component to be replayed. Last lets it
+// end: there are no others of those that waited when the run began.
+type Letters struct {
+	Letters []*DeadLetter
+	Last    bool
+}
 
 // letters are the dead letters of an origin.
 //
@@ -68,6 +72,7 @@ type (
 	// buried is the result of Bury.
 	buried struct {
 		graves []*grave
+		stored int // of them, the first ones
 		err    error
 	}
 	bury struct{} // the pause before the next try is over
@@ -123,20 +128,28 @@ func (o *origin) store() {
 	for i, g := range graves {
 		all[i] = g.letter
 	}
-	o.c.ctx.Block(func() any { return buried{graves, store.Bury(all)} })
+	o.c.ctx.Block(func() any {
+		stored, err := store.Bury(all)
+		return buried{graves, stored, err}
+	})
 }
 
 func (o *origin) stored(m buried) {
 	o.storing = false
 	if m.err == nil {
+		m.stored = len(m.graves)
+	}
+	if m.stored > 0 {
 		o.attempts = 0
-		for _, g := range m.graves {
-			o.mourn(g)
-		}
+	}
+	for _, g := range m.graves[:m.stored] {
+		o.mourn(g)
+	}
+	if m.err == nil {
 		o.store()
 		return
 	}
-	o.fresh = append(m.graves, o.fresh...)
+	o.fresh = append(m.graves[m.stored:], o.fresh...)
 	if errors.Is(m.err, ErrFull) {
 		o.c.fail(fmt.Errorf("%s: cannot store %s: %w", o.c.m.Name, amount.Of(len(o.fresh), "dead message"), m.err), true, true)
 		return
@@ -227,6 +240,24 @@ func streamOf(n *topology.Node, l *DeadLetter) int {
 		}
 	}
 	return -1
+}
+
+// size is about how many bytes l takes in memory.
+func (l *DeadLetter) size() int {
+	n := 512 + len(l.Err)
+	for _, h := range l.History {
+		n += len(h)
+	}
+	for _, v := range l.Values {
+		n += 64
+		switch v.Kind() {
+		case tuple.KindString:
+			n += len(v.String())
+		case tuple.KindBytes:
+			n += len(v.Bytes())
+		}
+	}
+	return n
 }
 
 // row returns what l is on the stream of dead letters; topology.DeadLetters says

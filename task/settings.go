@@ -26,12 +26,10 @@ type Settings struct {
 	Replace        bool          // and a new life takes the place of the stuck one
 	Logger         *slog.Logger  // for bolts
 
-	// Store keeps what is to survive the run; nil: nothing does. Positions and Replays
-	// are what it had when the run began: by component and split, and the letters that
-	// are to be replayed.
+	// Store keeps what is to survive the run; nil: nothing does. Positions are what it
+	// had when the run began, by component and split.
 	Store     Store
 	Positions map[string]map[string]string
-	Replays   []*DeadLetter
 	Continued bool      // this run goes on where an earlier one was; for bolts
 	Began     time.Time // when the host's clock showed 0
 

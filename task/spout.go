@@ -510,7 +510,7 @@ func (t *spoutTask) drain() {
 }
 
 func (t *spoutTask) stopReading() {
-	t.drained = true
+	t.drained, t.expects = true, false
 	if t.origin != nil {
 		t.origin.again = nil // the store has them
 	}
@@ -540,7 +540,7 @@ func (t *spoutTask) rest() {
 		}
 		return
 	}
-	if !read {
+	if !read || !t.mayEnd() {
 		return
 	}
 	for _, r := range t.splits {

@@ -22,12 +22,14 @@ type Store interface {
 	// one of the same split by a later incarnation (R12). When an error is returned
 	// everything may be said again.
 	Save(positions []Position, replayed []string) (refused int, err error)
-	// Bury makes dead letters durable, and gives an ID to those that have none. An
-	// error that wraps ErrFull says that no other try will help.
-	Bury(letters []*DeadLetter) error
-	// Replays returns the dead letters that people have asked to be replayed since it
-	// was last called.
-	Replays() ([]*DeadLetter, error)
+	// Bury makes dead letters durable, and gives an ID to those that have none. With an
+	// error only the first so many are stored, and it may be called again with the
+	// others. An error that wraps ErrFull says that no other try will help.
+	Bury(letters []*DeadLetter) (stored int, err error)
+	// Replays returns dead letters that people have asked to be replayed, each once. If
+	// there are many, more says that others are there now, for another call. An error
+	// says what could not be read and stays; what is returned with it holds.
+	Replays() (letters []*DeadLetter, more bool, err error)
 }
 
 // ErrFull reports that a store takes no more dead letters.
@@ -39,7 +41,8 @@ type Position struct {
 	Life                       tuple.Incarnation // of the spout's task
 }
 
-// A StoreError says that a store has failed and will be asked again.
+// A StoreError says that a store has failed and, if Again is not 0, will be asked
+// again.
 type StoreError struct {
 	Doing string
 	Err   error
@@ -54,6 +57,8 @@ type StoreError struct {
 //   - one Save is under way at a time; what is said meanwhile waits in changed and
 //     done, where a later position takes the place of an earlier one
 //   - a letter is in given from when a task gets it until it is done or dead again
+//   - one look for letters is under way at a time, and none while inHand is at its
+//     bound; no task ends before the letters that waited at the start were given
 type keeper struct {
 	s         *Supervisor
 	positions []map[string]string // committed, by component and split
@@ -68,8 +73,12 @@ type keeper struct {
 	failures int // in a row
 	closing  bool
 
-	given map[string]given
-	turn  int // whose turn it is to get a letter
+	given   map[string]given
+	inHand  int  // bytes of given, about
+	turn    int  // whose turn it is to get a letter
+	looking bool // Replays is under way
+	more    bool // it has said that there are more
+	backlog bool // the letters that waited at the start have not all been given
 }
 
 type place struct {
@@ -111,12 +120,14 @@ type (
 	lookAgain   struct{}
 	replaysRead struct {
 		letters []*DeadLetter
+		more    bool
 		err     error
 	}
 )
 
 const (
 	lookEvery = time.Second // for letters that people want replayed
+	mostGiven = 32 << 20    // bytes of letters in hand, then no look for others
 	lastSaves = 3           // tries at the end of a run
 	saveShare = 9           // times its length is the pause behind a Save, so that many splits do not keep a disk busy
 	strangers = 3           // splits that are named
@@ -135,8 +146,52 @@ func (k *keeper) start(s *Supervisor) {
 	if s.set.Store == nil {
 		return
 	}
-	k.give(s.set.Replays)
+	k.backlog = true
+	k.look()
 	s.ctx.After(lookEvery, lookAgain{})
+}
+
+// look asks the store for letters to replay.
+func (k *keeper) look() {
+	if k.looking || k.inHand >= mostGiven || k.s.stopping > 0 || k.s.draining {
+		return
+	}
+	k.looking = true
+	store := k.s.set.Store
+	k.s.ctx.Block(func() any {
+		letters, more, err := store.Replays()
+		return replaysRead{letters, more, err}
+	})
+}
+
+func (k *keeper) looked(m replaysRead) {
+	k.looking = false
+	if m.err != nil {
+		k.s.set.Event(&StoreError{Doing: "replay dead letters, which stay", Err: m.err})
+	}
+	if k.closing {
+		k.finish()
+		return
+	}
+	k.give(m.letters)
+	if k.more = m.more; k.more {
+		k.look()
+	} else {
+		k.noBacklog()
+	}
+}
+
+// noBacklog lets tasks end.
+func (k *keeper) noBacklog() {
+	if !k.backlog {
+		return
+	}
+	k.backlog = false
+	for id := range k.s.children {
+		if k.s.plan.Node(tuple.TaskID(id)).Queue == nil {
+			k.s.ctx.Send(k.s.children[id].ref, &Letters{Last: true})
+		}
+	}
 }
 
 // committed returns what a task begins with.
@@ -211,23 +266,20 @@ func (k *keeper) receive(msg any) bool {
 	case replayed:
 		if g, is := k.given[msg.id]; is && g.task == msg.task && msg.life == k.s.children[msg.task].life {
 			delete(k.given, msg.id)
+			k.inHand -= g.letter.size()
 			k.done = append(k.done, msg.id)
 			k.write()
+			if k.more {
+				k.look()
+			}
 		}
 	case lookAgain:
 		if k.s.stopping == 0 && !k.s.draining {
-			store := k.s.set.Store
-			k.s.ctx.Block(func() any {
-				letters, err := store.Replays()
-				return replaysRead{letters, err}
-			})
+			k.look()
+			k.s.ctx.After(lookEvery, lookAgain{})
 		}
 	case replaysRead:
-		if msg.err != nil {
-			k.s.set.Event(&StoreError{Doing: "look for dead letters to replay", Err: msg.err, Again: lookEvery})
-		}
-		k.give(msg.letters)
-		k.s.ctx.After(lookEvery, lookAgain{})
+		k.looked(msg)
 	default:
 		return false
 	}
@@ -247,7 +299,8 @@ func (k *keeper) saved(m saved) {
 		k.failures++
 		if k.closing && k.failures >= lastSaves {
 			k.s.err = errors.Join(k.s.err, fmt.Errorf("the positions of this run could not be saved, so the next one reads some messages again: %w", m.err))
-			k.s.done(k.s.err)
+			k.changed, k.done, k.failures = map[place]change{}, nil, 0
+			k.finish()
 			return
 		}
 		pause := backoff(k.failures)
@@ -274,7 +327,9 @@ func (k *keeper) saved(m saved) {
 		}
 	}
 	if len(places) > 0 && m.refused > 0 {
-		k.s.ms[k.save[places[0]].task].Stale.Add(int64(m.refused))
+		task := k.s.ms[k.save[places[0]].task]
+		task.Stale.Add(int64(m.refused))
+		k.s.set.Event(&Notice{Task: task.Name, Text: fmt.Sprintf("positions refused by the store: %d; it has later ones of the same splits, which another run must have saved: see that no other run uses the same state directory, and start this one again", m.refused)})
 	}
 	k.save, k.letters = nil, nil
 	if k.closing {
@@ -292,6 +347,9 @@ func (k *keeper) pause(d time.Duration) {
 // finish ends the run when everything is saved.
 func (k *keeper) finish() {
 	k.closing = true
+	if k.looking {
+		return // its result brings us here again
+	}
 	if !k.busy && len(k.changed)+len(k.done) == 0 {
 		k.s.done(k.s.err)
 		return
@@ -320,8 +378,9 @@ func (k *keeper) give(letters []*DeadLetter) {
 			continue
 		}
 		k.given[l.ID] = given{l, task}
+		k.inHand += l.size()
 		if ref := k.s.children[task].ref; ref != nil {
-			k.s.ctx.Send(ref, &Letters{[]*DeadLetter{l}})
+			k.s.ctx.Send(ref, &Letters{Letters: []*DeadLetter{l}})
 		}
 	}
 	for _, r := range slices.SortedFunc(maps.Keys(refused), func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) }) {

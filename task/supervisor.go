@@ -109,7 +109,7 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 	if s.plan.Node(id).Source != nil {
 		committed := s.keep.committed(s.plan.Tasks[id].Component)
 		t := NewSpout(s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause, committed)
-		t.(*spoutTask).letters = s.keep.lettersOf(id)
+		t.(*spoutTask).letters, t.(*spoutTask).expects = s.keep.lettersOf(id), s.keep.backlog
 		b = t
 	} else {
 		var alive context.Context
@@ -118,7 +118,7 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 			b = NewQueue(alive, s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause)
 		} else {
 			t := NewBolt(alive, s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause)
-			t.(*boltTask).letters = s.keep.lettersOf(id)
+			t.(*boltTask).letters, t.(*boltTask).expects = s.keep.lettersOf(id), s.keep.backlog
 			b = t
 		}
 	}
@@ -207,6 +207,7 @@ func (s *Supervisor) drain(deadline time.Duration) {
 		return
 	}
 	s.draining = true
+	s.keep.noBacklog()
 	s.ctx.After(deadline, drainOver{deadline})
 	for id := range s.children {
 		if s.plan.Node(tuple.TaskID(id)).Reads() {

@@ -106,10 +106,13 @@ func (s *simStore) Save(ps []task.Position, replayed []string) (int, error) {
 	return 0, err
 }
 
-func (s *simStore) Bury(all []*task.DeadLetter) error {
+func (s *simStore) Bury(all []*task.DeadLetter) (stored int, err error) {
 	err, late := s.work()
-	if !late {
-		return err
+	if err == nil {
+		stored = len(all)
+	} else if !late {
+		stored = s.chance.IntN(len(all) + 1)
+		all = all[:stored]
 	}
 	for _, l := range all {
 		if l.ID == "" && l.Deaths > 1 {
@@ -131,16 +134,19 @@ func (s *simStore) Bury(all []*task.DeadLetter) error {
 			s.waiting = append(s.waiting, l)
 		}
 	}
-	return err
+	return stored, err
 }
 
-func (s *simStore) Replays() ([]*task.DeadLetter, error) {
+func (s *simStore) Replays() (all []*task.DeadLetter, more bool, err error) {
 	err, late := s.work()
 	if !late {
-		return nil, err
+		return nil, false, err
 	}
-	all := s.waiting
-	s.waiting = nil
+	all, s.waiting = s.waiting, nil
+	if len(all) > 1 {
+		n := 1 + s.chance.IntN(len(all))
+		all, s.waiting, more = all[:n:n], all[n:], n < len(all)
+	}
 	for _, l := range all {
 		s.given[l.ID] = l
 		delete(s.buried, l.ID)
@@ -148,7 +154,7 @@ func (s *simStore) Replays() ([]*task.DeadLetter, error) {
 			s.rec.roots[l.Values[0].Uint64()].replays++
 		}
 	}
-	return all, err
+	return all, more, err
 }
 
 func (s *simStore) position(b *splitBook) int {

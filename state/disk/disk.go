@@ -10,7 +10,8 @@
 //
 // A file is written beside its place, synced and renamed, and never changed
 // afterwards; so it is whole or not there, whenever a process is killed. What
-// cannot be read is never overwritten and never deleted.
+// cannot be read is never overwritten and never deleted. The number of a run is
+// greater than any that is found in the directory, also if the file run is lost.
 package disk
 
 import (
@@ -32,6 +33,8 @@ var (
 	// ErrCorrupt reports a file that is not what it was when it was written. Reading it
 	// again does not help.
 	ErrCorrupt = errors.New("corrupt file")
+	// ErrNewer reports a file of a format that this Egret does not know.
+	ErrNewer = errors.New("it was written by a newer Egret")
 )
 
 // Options are how a run opens a Store.
@@ -59,6 +62,7 @@ type Store struct {
 	saving    sync.Mutex // of what follows, also while files are written
 	positions positions
 	seen      map[string]bool     // files of replay/ that were read
+	told      map[string]bool     // files of dead/ that cannot be read
 	at        map[string][]string // the files of replay/ that a letter is in
 }
 
@@ -75,7 +79,7 @@ func Open(root, topology string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, lock: lock, yard: yard{dir}, max: o.MaxBytes, seen: map[string]bool{}, at: map[string][]string{}}
+	s := &Store{dir: dir, lock: lock, yard: yard{dir}, max: o.MaxBytes, seen: map[string]bool{}, told: map[string]bool{}, at: map[string][]string{}}
 	if err := s.open(topology, &o); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -129,25 +133,30 @@ func Running(root, topology string) bool {
 }
 
 func (s *Store) open(topology string, o *Options) error {
+	name := filepath.Join(s.dir, "positions")
+	s.positions = positions{Topology: topology, Splits: map[split]position{}}
+	if b, err := os.ReadFile(name); err == nil {
+		p, err := decodePositions(b)
+		if err == nil {
+			s.positions = p
+		} else if !o.Reset {
+			return unreadable(name, err, "put it right, or start over with --reset, which keeps it under another name")
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("positions: %w", err)
+	}
 	if err := s.nextRun(); err != nil {
 		return err
 	}
-	name := filepath.Join(s.dir, "positions")
-	s.positions = positions{Topology: topology, Splits: map[split]position{}}
 	if o.Reset {
-		err := os.Rename(name, name+".before-"+strconv.FormatUint(uint64(s.epoch), 10))
+		s.positions = positions{Topology: topology, Splits: map[split]position{}}
+		err := os.Rename(name, name+beforeReset+strconv.FormatUint(uint64(s.epoch), 10))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("forget the positions: %w", err)
 		}
 		if err := syncDir(s.dir); err != nil {
 			return err
 		}
-	} else if b, err := os.ReadFile(name); err == nil {
-		if s.positions, err = decodePositions(b); err != nil {
-			return unreadable(name, err, "put it right, or start over with --reset, which keeps it under another name")
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("positions: %w", err)
 	}
 	s.positions.Fingerprint, s.positions.Epoch = o.Fingerprint, s.epoch
 	if err := s.yard.sweep(); err != nil {
@@ -169,9 +178,14 @@ func (s *Store) nextRun() error {
 	last := uint32(0)
 	if err == nil {
 		if last, err = decodeRun(b); err != nil {
-			return unreadable(name, err, "write a line \"egret run 1\" and one with a number that is greater than that of each run so far")
+			return unreadable(name, err, "move it away; the next run then takes a number that is greater than any in the positions and the dead letters")
 		}
 	}
+	found, err := s.lastFound()
+	if err != nil {
+		return fmt.Errorf("number of the run: %w", err)
+	}
+	last = max(last, found)
 	if last == 1<<32-1 {
 		return fmt.Errorf("%s: there is no greater number of a run: begin with a new state directory", name)
 	}
@@ -179,7 +193,40 @@ func (s *Store) nextRun() error {
 	return write(name, encodeRun(s.epoch))
 }
 
+// lastFound returns the greatest number of a run that something in the directory is
+// from: the positions that were read and those that were reset, and letters. A file
+// of letters has the number of the run that wrote it in its name, and none in it is
+// of a later one.
+func (s *Store) lastFound() (uint32, error) {
+	last := s.positions.Epoch
+	for _, p := range s.positions.Splits {
+		last = max(last, p.life.Epoch())
+	}
+	for _, dir := range []string{".", deadDir, replayDir} {
+		entries, err := os.ReadDir(filepath.Join(s.dir, dir))
+		if err != nil {
+			return 0, err
+		}
+		for _, e := range entries {
+			number, _, _ := strings.Cut(e.Name(), "-")
+			if dir == "." {
+				number, _ = strings.CutPrefix(e.Name(), "positions"+beforeReset)
+			}
+			if n, err := strconv.ParseUint(number, 10, 32); err == nil {
+				last = max(last, uint32(n))
+			}
+		}
+	}
+	return last, nil
+}
+
+// beforeReset marks positions that were reset, with the number of the run that did.
+const beforeReset = ".before-"
+
 func unreadable(name string, err error, remedy string) error {
+	if errors.Is(err, ErrNewer) {
+		remedy = "use that Egret, or another state directory"
+	}
 	return fmt.Errorf("%s: %w; it was left as it is: %s", name, err, remedy)
 }
 

@@ -51,7 +51,9 @@ func bury(t testing.TB, s *Store, texts ...string) (ids []string) {
 	for _, text := range texts {
 		all = append(all, letter(text))
 	}
-	require.NoError(t, s.Bury(all))
+	n, err := s.Bury(all)
+	require.NoError(t, err)
+	require.Len(t, all, n)
 	for _, l := range all {
 		ids = append(ids, l.ID)
 	}
@@ -178,7 +180,7 @@ func TestDamage(t *testing.T) {
 
 				s, err = Open(root, "t", Options{})
 				if err == nil {
-					_, err = s.Replays()
+					_, _, err = s.Replays()
 					defer s.Close()
 				}
 				if strings.HasPrefix(file, "dead") {
@@ -229,7 +231,7 @@ func TestLettersForPeople(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, n, "it waits already")
 
-	letters, err := s.Replays()
+	letters, _, err := s.Replays()
 	require.NoError(t, err)
 	require.Len(t, letters, 1)
 	want := letter("c")
@@ -237,7 +239,7 @@ func TestLettersForPeople(t *testing.T) {
 	require.Equal(t, fmt.Sprint(want.Values), fmt.Sprint(letters[0].Values))
 	want.Values = letters[0].Values
 	require.Equal(t, want, letters[0])
-	letters, err = s.Replays()
+	letters, _, err = s.Replays()
 	require.NoError(t, err)
 	require.Empty(t, letters, "each is given to a run once")
 	require.Equal(t, []string{"1-1 a", "1-3 c +", "2-1 e"}, listed(t, root), "until it is done")
@@ -273,17 +275,18 @@ func TestReconcile(t *testing.T) {
 	require.NoError(t, s.Close())
 
 	s = open(t, root, Options{})
-	letters, err := s.Replays()
+	letters, _, err := s.Replays()
 	require.NoError(t, err)
 	require.Len(t, letters, 2)
 	// One is dead again, and the process is killed before it has said so.
 	letters[0].Deaths++
-	require.NoError(t, s.Bury(letters[:1]))
+	_, err = s.Bury(letters[:1])
+	require.NoError(t, err)
 	require.Equal(t, []string{"1-1 a", "1-2 b +"}, listed(t, root))
 	require.NoError(t, s.Close())
 
 	s = open(t, root, Options{})
-	letters, err = s.Replays()
+	letters, _, err = s.Replays()
 	require.NoError(t, err)
 	require.Len(t, letters, 1, "what is dead again is not replayed again by itself")
 	_, err = s.Save(nil, []string{letters[0].ID})
@@ -311,7 +314,8 @@ func TestBound(t *testing.T) {
 	s := open(t, root, Options{MaxBytes: 300})
 	bury(t, s, "a")
 	bury(t, s, "b")
-	err := s.Bury([]*task.DeadLetter{letter("c"), letter("d")})
+	n, err := s.Bury([]*task.DeadLetter{letter("c"), letter("d")})
+	require.Zero(t, n)
 	require.ErrorIs(t, err, task.ErrFull)
 	require.ErrorContains(t, err, filepath.Join(root, "t"))
 	l, err := OpenLetters(root, "t")

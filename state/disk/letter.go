@@ -167,8 +167,11 @@ func encodeLetters(all []record) []byte {
 	return b
 }
 
-// decodeLetters reads a file of letters. An error is ErrCorrupt.
+// decodeLetters reads a file of letters. An error is ErrCorrupt or ErrNewer.
 func decodeLetters(b []byte) ([]record, error) {
+	if err := newer(b, "egret letters "); err != nil {
+		return nil, err
+	}
 	if len(b) < len(letterMagic)+4 || string(b[:len(letterMagic)]) != letterMagic {
 		return nil, fmt.Errorf("%w: it does not begin with %q", ErrCorrupt, letterMagic)
 	}

@@ -161,7 +161,7 @@ func (l *Letters) Replay(ids []string, check func(*task.DeadLetter) error) (int,
 		// A name of its own: a run reads each name once.
 		name := fmt.Sprintf("%s.%d", strings.TrimSuffix(filepath.Base(path), suffix), time.Now().UnixNano())
 		to := filepath.Join(l.yard.dir, replayDir, name+suffix)
-		if err := write(to, encodeLetters(move)); err != nil {
+		if err := create(to, encodeLetters(move)); err != nil {
 			return err
 		}
 		return rewrite(path, keep)

@@ -63,11 +63,27 @@ func encodePositions(p *positions) []byte {
 
 func addSum(b []byte) []byte { return fmt.Appendf(b, "sum %08x\n", crc32.Checksum(b, castagnoli)) }
 
-// decodePositions reads what encodePositions has written. An error is ErrCorrupt.
+// newer returns ErrNewer if b begins with the name of a format and a number of it
+// above 1.
+func newer(b []byte, format string) error {
+	rest, is := bytes.CutPrefix(b, []byte(format))
+	number, _, ended := bytes.Cut(rest, []byte("\n"))
+	n, err := strconv.ParseUint(string(number), 10, 16)
+	if !is || !ended || err != nil || n <= 1 {
+		return nil
+	}
+	return fmt.Errorf("%w: its format has the number %d, and this Egret knows 1", ErrNewer, n)
+}
+
+// decodePositions reads what encodePositions has written. An error is ErrCorrupt or
+// ErrNewer.
 func decodePositions(b []byte) (positions, error) {
 	p := positions{Splits: map[split]position{}}
 	fail := func(line int, format string, args ...any) (positions, error) {
 		return positions{}, fmt.Errorf("%w: line %d: %s", ErrCorrupt, line, fmt.Sprintf(format, args...))
+	}
+	if err := newer(b, "egret positions "); err != nil {
+		return positions{}, err
 	}
 	end := bytes.LastIndex(b, []byte("\nsum ")) + 1
 	if end == 0 {
@@ -147,8 +163,11 @@ func (f *fields) life() tuple.Incarnation {
 
 func encodeRun(n uint32) []byte { return fmt.Appendf(nil, "egret run 1\n%d\n", n) }
 
-// decodeRun reads what encodeRun has written. An error is ErrCorrupt.
+// decodeRun reads what encodeRun has written. An error is ErrCorrupt or ErrNewer.
 func decodeRun(b []byte) (uint32, error) {
+	if err := newer(b, "egret run "); err != nil {
+		return 0, err
+	}
 	n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(string(b), "egret run 1\n"), "\n"), 10, 32)
 	if err != nil || !strings.HasPrefix(string(b), "egret run 1\n") || !bytes.HasSuffix(b, []byte("\n")) {
 		return 0, fmt.Errorf("%w: it is not the number of a run", ErrCorrupt)

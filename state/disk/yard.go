@@ -5,15 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/egretstream/egret/task"
 )
 
 const (
@@ -29,6 +25,9 @@ const (
 // A yard is the directories of dead letters. A run only adds files to dead/ and
 // takes from replay/, others move and drop; who changes a file that is there holds
 // the lock.
+//
+// Invariant: only the run makes names in dead/, and only who holds the lock makes
+// some in replay/, so a name that is free stays free until it is made.
 type yard struct{ dir string }
 
 // locked calls f while nobody else changes letters.
@@ -89,6 +88,16 @@ func readLetters(path string) ([]record, error) {
 		return nil, unreadable(path, err, "move it out of the directory; its letters cannot be listed or replayed")
 	}
 	return all, nil
+}
+
+// create puts a new file in its place. It never takes that of another one.
+func create(path string, b []byte) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s: %w", path, fs.ErrExist)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return write(path, b)
 }
 
 // rewrite leaves only some letters in a file.
@@ -175,178 +184,4 @@ func compareIDs(a, b string) int {
 	x, _ := parseID(a)
 	y, _ := parseID(b)
 	return cmp.Or(cmp.Compare(x.run, y.run), cmp.Compare(x.n, y.n))
-}
-
-// Bury implements task.Store.
-func (s *Store) Bury(letters []*task.DeadLetter) error {
-	var files [][]byte
-	var chunk []record
-	size := 0
-	cut := func() {
-		if len(chunk) > 0 {
-			files = append(files, encodeLetters(chunk))
-			chunk, size = nil, 0
-		}
-	}
-	for _, l := range letters {
-		if l.ID == "" {
-			l.ID = s.nextID()
-		}
-		raw := encodeLetter(l)
-		if len(chunk) == fileLetters || size > 0 && size+len(raw) > fileBytes {
-			cut()
-		}
-		chunk = append(chunk, record{raw: raw})
-		size += len(raw)
-	}
-	cut()
-	for _, b := range files {
-		name, err := s.room(int64(len(b)))
-		if err != nil {
-			return err
-		}
-		if err := write(name, b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Store) nextID() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.letters++
-	return id{uint64(s.epoch), s.letters}.String()
-}
-
-// room returns the name of a new file of n bytes, or ErrFull.
-func (s *Store) room(n int64) (name string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.bytes+n > s.max {
-		if s.bytes, err = s.yard.size(); err != nil { // some may have been dropped
-			return "", err
-		}
-	}
-	if s.bytes+n > s.max {
-		return "", fmt.Errorf("%w: %s holds %d bytes of them, and at most %d are allowed: drop some (deadletters drop) or have them replayed, or allow more (MaxDeadLetterBytes)", task.ErrFull, s.dir, s.bytes, s.max)
-	}
-	s.bytes += n
-	s.files++
-	return filepath.Join(s.dir, deadDir, id{uint64(s.epoch), s.files}.String()+suffix), nil
-}
-
-// Replays implements task.Store. It returns those of some files at a time, if they
-// are large, and the others when it is called again.
-func (s *Store) Replays() (letters []*task.DeadLetter, err error) {
-	s.saving.Lock()
-	defer s.saving.Unlock()
-	paths, err := s.yard.files(replayDir)
-	if err != nil {
-		return nil, err
-	}
-	var fresh []string
-	for _, path := range paths {
-		if !s.seen[path] {
-			fresh = append(fresh, path)
-		}
-	}
-	if len(fresh) == 0 {
-		return nil, nil
-	}
-	var errs []error
-	err = s.yard.locked(func() error {
-		found := map[string]*task.DeadLetter{}
-		bytes := 0
-		for _, path := range fresh {
-			if bytes > readBytes {
-				break
-			}
-			all, err := readLetters(path)
-			if errors.Is(err, fs.ErrNotExist) {
-				continue // dropped
-			}
-			s.seen[path] = true
-			if err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			for _, r := range all {
-				bytes += len(r.raw)
-				if r.err != nil {
-					errs = append(errs, fmt.Errorf("dead letter %s cannot be replayed and stays: %w", r.letter.ID, r.err))
-					continue
-				}
-				if old := found[r.letter.ID]; old == nil || old.Deaths <= r.letter.Deaths {
-					found[r.letter.ID] = r.letter
-				}
-				s.at[r.letter.ID] = append(s.at[r.letter.ID], path)
-			}
-		}
-		if err := s.reconcile(found); err != nil {
-			errs = append(errs, err)
-		}
-		for _, l := range found {
-			letters = append(letters, l)
-		}
-		return nil
-	})
-	slices.SortFunc(letters, func(a, b *task.DeadLetter) int { return compareIDs(a.ID, b.ID) })
-	return letters, errors.Join(append(errs, err)...)
-}
-
-// reconcile finishes what a killed process has left half done: a letter is moved by
-// writing it at its new place first. Whichever has died more often is the later.
-func (s *Store) reconcile(found map[string]*task.DeadLetter) error {
-	if len(found) == 0 {
-		return nil
-	}
-	paths, err := s.yard.files(deadDir)
-	if err != nil {
-		return err
-	}
-	var stale []string
-	var errs []error
-	for _, path := range paths {
-		_, err := without(path, func(r *record) bool {
-			l := found[r.letter.ID]
-			if l != nil && r.letter.Deaths > l.Deaths {
-				stale = append(stale, l.ID)
-				return false
-			}
-			return l != nil
-		})
-		errs = append(errs, err)
-	}
-	for _, id := range stale {
-		delete(found, id)
-	}
-	errs = append(errs, s.forgetLocked(stale))
-	return errors.Join(errs...)
-}
-
-// forget removes letters that were replayed.
-func (s *Store) forget(ids []string) error {
-	return s.yard.locked(func() error { return s.forgetLocked(ids) })
-}
-
-func (s *Store) forgetLocked(ids []string) error {
-	gone := make(map[string]bool, len(ids))
-	paths := map[string]bool{}
-	for _, id := range ids {
-		gone[id] = true
-		for _, path := range s.at[id] {
-			paths[path] = true
-		}
-	}
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		_, err := without(path, func(r *record) bool { return gone[r.letter.ID] })
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // else it was dropped
-			return err
-		}
-	}
-	for _, id := range ids {
-		delete(s.at, id)
-	}
-	return nil
 }
