@@ -76,7 +76,12 @@ func (r *run) play() {
 	if r.rec.store != nil {
 		set.Store = r.rec.store
 	}
-	r.sup = r.w.Spawn("supervisor", task.NewSupervisor(plan, &set, r.rec.ms, func(err error) { r.done, r.err = true, err }))
+	r.sup = r.w.Spawn("supervisor", task.NewSupervisor(plan, &set, r.rec.ms, func(err error) {
+		r.done, r.err = true, err
+		if r.rec.store != nil {
+			r.rec.store.over = r.w.Now()
+		}
+	}))
 	if r.prologue != nil {
 		r.prologue()
 	}

@@ -32,6 +32,8 @@ type simStore struct {
 	given     map[string]*task.DeadLetter
 	told      map[string]bool // that they were replayed
 	buried    map[string]bool // again
+	until     time.Duration // the end of the last call
+	over      time.Duration // the end of the run
 }
 
 var errDisk = errors.New("simulated: disk")
@@ -73,6 +75,7 @@ func (rec *record) source(i int) spout.Source {
 // work takes a while. It fails before or, with late, after what was to be done.
 func (s *simStore) work() (err error, late bool) {
 	s.rec.w.Spend(time.Duration(s.chance.Int64N(int64(s.most)) + 1))
+	s.until = max(s.until, s.rec.w.Now())
 	if chance(s.chance, s.fails) {
 		return errDisk, chance(s.chance, 50)
 	}
@@ -161,8 +164,12 @@ func (s *simStore) position(b *splitBook) int {
 	return s.positions[[2]string{s.rec.scene.parts[b.part].name, fmt.Sprint(b.index)}]
 }
 
-// atEnd checks that nothing is left to be saved when the run has come to its end.
+// atEnd checks that nothing is left to be saved when the run has come to its end,
+// and that no call was under way.
 func (s *simStore) atEnd() {
+	if s.rec.checks++; s.until > s.over {
+		s.rec.violate("store", "the run has ended at %v, and a call of the store was under way until %v", s.over, s.until)
+	}
 	for _, id := range slices.Sorted(maps.Keys(s.given)) {
 		l := s.given[id]
 		if isLetter(l.Stream) || s.told[id] || s.buried[id] || s.rec.drained {
