@@ -256,7 +256,7 @@ func (t *boltTask) Receive(ctx actor.Context, msg any) {
 	case tick:
 		t.tick()
 	case quiet:
-		t.quiet = msg.arrived
+		t.quiet = max(t.quiet, msg.arrived) // timers of about the same time may change places
 	case sayHeld:
 		t.idleHeld()
 	case tickNow:
