@@ -55,8 +55,12 @@ func execute(topologies []*topology.Topology, args []string, in io.Reader, out, 
 	root.SetOut(printed)
 	root.SetErr(errs)
 	c, err := root.ExecuteContextC(context.Background())
-	if err == nil && printed.err != nil {
+	switch {
+	case printed.err == nil:
+	case err == nil:
 		err = &runError{fmt.Errorf("the output is not complete: %w", printed.err)}
+	case errors.Is(err, printed.err): // no mistake in the command line
+		err = &runError{err}
 	}
 	if err == nil {
 		return ExitDone

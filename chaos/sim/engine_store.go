@@ -32,8 +32,8 @@ type simStore struct {
 	given     map[string]*task.DeadLetter
 	told      map[string]bool // that they were replayed
 	buried    map[string]bool // again
-	until     time.Duration // the end of the last call
-	over      time.Duration // the end of the run
+	until     time.Duration   // the end of the last call
+	over      time.Duration   // the end of the run
 }
 
 var errDisk = errors.New("simulated: disk")
