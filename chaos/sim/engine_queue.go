@@ -385,7 +385,10 @@ func (q *simQueue) checkWhy(ctx gocontext.Context, d *delivery) {
 		}
 		return
 	}
-	if rec.scene.guarantee == topology.AtMostOnce || m.verdicts != 1 || m.acked {
+	switch untracked := rec.scene.guarantee == topology.AtMostOnce; {
+	case untracked && !errors.Is(d.why, spout.ErrRejected):
+		wrong("it is not tracked") // only a grouping can have refused to send it on
+	case !untracked && (m.verdicts != 1 || m.acked):
 		wrong(fmt.Sprintf("it has %d verdicts and is acked: %v", m.verdicts, m.acked))
 	}
 	switch {
