@@ -404,14 +404,8 @@ func (t *boltTask) rest() {
 		return
 	}
 	if t.phase == working {
-		if f, is := t.bolt.(bolt.Flusher); is && !t.tracked() && t.m.Held.Load() > 0 && t.flushCall != t.calls {
-			if !t.callOwn(inFlush, func() error { return f.Flush(t.collector) }) {
-				return
-			}
-			t.flushCall = t.calls
-			if t.out.flush(0); t.out.kept > 0 {
-				return
-			}
+		if f, is := t.bolt.(bolt.Flusher); is && !t.tracked() && t.m.Held.Load() > 0 && t.flushCall != t.calls && !t.callFlush(f) {
+			return
 		}
 		t.phase = finished
 		if f, is := t.bolt.(bolt.Finisher); is {
@@ -468,15 +462,21 @@ func (t *boltTask) runDry() {
 			}
 			return
 		}
-		if !t.callOwn(inFlush, func() error { return f.Flush(t.collector) }) {
-			return
-		}
-		t.flushCall = t.calls
-		if t.out.flush(0); t.out.kept > 0 {
+		if !t.callFlush(f) {
 			return
 		}
 	}
 	t.out.dry()
+}
+
+// callFlush reports whether the task goes on and all that was emitted has left.
+func (t *boltTask) callFlush(f bolt.Flusher) bool {
+	if !t.callOwn(inFlush, func() error { return f.Flush(t.collector) }) {
+		return false
+	}
+	t.flushCall = t.calls
+	t.out.flush(0)
+	return t.out.kept == 0
 }
 
 // idleHeld says what is held by a task that has done nothing for a while, so that
