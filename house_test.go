@@ -58,7 +58,7 @@ var house = map[string]room{
 
 	"acker":  {machines, false, "tuple"},
 	"broker": {machines, false, "tuple"},
-	"chaos":  {machines, true, "tuple"},
+	"chaos":  {machines, true, ""},
 
 	"task": {behaviours, false, "amount tuple metrics actor spout bolt topology acker broker"},
 
