@@ -34,7 +34,7 @@ func split(in tuple.Tuple, out *bolt.Collector) error {
 // for its topologies from Main; here one is run from Go.
 func Example() {
 	stats, err := egret.Run(context.Background(), topology.New("wordcount", wordcount), egret.Config{
-		Params: map[string][]string{"file": {"examples/wordcount/moby_dick.txt.gz"}},
+		Params: map[string][]string{"file": {"examples/wordcount/counting/moby_dick.txt.gz"}},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -76,11 +76,16 @@ var house = map[string]room{
 	"egrettest":     {roof, true, ". amount tuple spout bolt topology acker task"},
 	"bolt/bolttest": {roof, true, ". spout bolt topology egrettest"},
 
-	"cmd/egret":            {guests, false, ". bench topology examples/wordcount"},
-	"examples/earthquakes": {guests, true, ". tuple spout spout/from bolt bolt/to topology"},
-	"examples/flights":     {guests, true, ". tuple spout spout/from bolt bolt/to topology"},
-	"examples/speeches":    {guests, true, ". tuple spout/from bolt bolt/to topology"},
-	"examples/wordcount":   {guests, true, ". tuple spout spout/from bolt bolt/to topology"},
+	"cmd/egret": {guests, false, ". bench topology" +
+		" examples/earthquakes/aftershocks examples/flights/delays examples/speeches/portraits examples/wordcount/counting"},
+	"examples/earthquakes":             {guests, true, ". examples/earthquakes/aftershocks"},
+	"examples/earthquakes/aftershocks": {guests, true, "tuple spout spout/from bolt bolt/to topology"},
+	"examples/flights":                 {guests, true, ". examples/flights/delays"},
+	"examples/flights/delays":          {guests, true, "tuple spout spout/from bolt bolt/to topology"},
+	"examples/speeches":                {guests, true, ". examples/speeches/portraits"},
+	"examples/speeches/portraits":      {guests, true, "tuple spout/from bolt bolt/to topology"},
+	"examples/wordcount":               {guests, true, ". examples/wordcount/counting"},
+	"examples/wordcount/counting":      {guests, true, "tuple spout spout/from bolt bolt/to topology"},
 }
 
 // badNames are names of rooms that everything ends up in.

@@ -20,14 +20,20 @@ import (
 	"github.com/egretstream/egret/tuple"
 )
 
-// programEnv makes of the test's binary a program with a topology; its value is
-// what hangs there.
+// main is that of the program that README.md shows.
+func main() { egret.Main(topology.New("wordcount", wordcount)) }
+
+// programEnv makes of the test's binary a program: that of README.md, or one with a
+// topology in which something hangs.
 const programEnv = "EGRET_TEST_PROGRAM"
 
 func program() {
 	what := os.Getenv(programEnv)
-	if what == "" {
+	switch what {
+	case "":
 		return
+	case "readme":
+		main()
 	}
 	begun := func() { os.Stdout.WriteString("begun\n") }
 	forever := make(chan struct{})
@@ -137,6 +143,17 @@ func TestInterruptsOfAProcess(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The program that README.md shows is one, and reads what it is given.
+func TestReadmeProgram(t *testing.T) {
+	t.Parallel()
+	p := exec.Command(os.Args[0])
+	p.Env = append(os.Environ(), programEnv+"=readme")
+	p.Stdin = strings.NewReader("the cow jumped\nover the moon\n")
+	out, err := p.Output()
+	require.NoError(t, err)
+	require.Equal(t, "the 2\ncow 1\njumped 1\n", string(out))
 }
 
 // A lock that somebody holds by mistake does not hold up a start for ever.

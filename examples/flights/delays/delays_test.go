@@ -1,4 +1,4 @@
-package main
+package delays
 
 import (
 	"bytes"
@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret"
 )
 
 // asProgram makes the test's program the example itself.
@@ -23,7 +25,7 @@ const asProgram = "EGRET_FLIGHTS_TEST"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		main()
+		egret.Main(Topology())
 	}
 	os.Exit(m.Run())
 }

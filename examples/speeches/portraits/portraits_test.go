@@ -1,4 +1,4 @@
-package main
+package portraits
 
 import (
 	"bufio"
@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret"
 )
 
 // asProgram makes the test's program the example itself.
@@ -24,7 +26,7 @@ const asProgram = "EGRET_SPEECHES_TEST"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		main()
+		egret.Main(Topology())
 	}
 	os.Exit(m.Run())
 }

@@ -1,4 +1,4 @@
-package main
+package counting
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret"
 )
 
 // asProgram makes the test's program the example itself.
@@ -21,7 +23,7 @@ const asProgram = "EGRET_WORDCOUNT_TEST"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		main()
+		egret.Main(Topology())
 	}
 	os.Exit(m.Run())
 }
