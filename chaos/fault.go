@@ -22,6 +22,7 @@ type Fault struct {
 	Most   time.Duration // how long, or up to how long
 	Factor float64       // how many times as long
 	Times  int           // the Nth tuple, or how many lives
+	Call   Call          // the next call of that kind; "": a tuple
 }
 
 // A Rate is how many of a million.
@@ -66,10 +67,17 @@ func (f Fault) String() string {
 				add(f.Rate.String())
 			}
 		case 'P':
-			if f.When.Once || f.When.Every > 0 {
-				add("on", strconv.Itoa(f.Times))
-			} else {
+			switch {
+			case !f.When.Once && f.When.Every == 0:
 				add(f.Rate.String())
+			case f.Call != "":
+				add("in", string(f.Call))
+			default:
+				add("on", strconv.Itoa(f.Times))
+			}
+		case 'I':
+			if f.Call != "" {
+				add("in", string(f.Call))
 			}
 		case 'D':
 			add("for", f.Most.String())
@@ -149,17 +157,27 @@ func (t *words) field(c rune, f *Fault) (err error) {
 	case 'R':
 		f.Rate, err = parseRate(t.next())
 	case 'r':
-		if len(t.rest) > 0 {
+		if len(t.rest) > 0 && t.rest[0] != "in" {
 			f.Rate, err = parseRate(t.next())
 		}
 	case 'P':
 		if !f.When.Once && f.When.Every == 0 {
 			return t.field('R', f)
 		}
+		if len(t.rest) > 0 && t.rest[0] == "in" {
+			return t.field('I', f)
+		}
 		if !t.take("on") {
-			return fmt.Errorf("say on which tuple, as in on 100")
+			return fmt.Errorf("say on which tuple, as in on 100, or in which call, as in in tick")
 		}
 		f.Times, err = t.number()
+	case 'I':
+		if !t.take("in") {
+			return nil
+		}
+		if f.Call = Call(t.next()); !slices.Contains(calls, f.Call) {
+			return fmt.Errorf("%q is no call: the calls are %s", f.Call, list(calls))
+		}
 	case 'D':
 		if !t.take("for") {
 			return fmt.Errorf("say for how long, as in for 2s")
@@ -214,6 +232,8 @@ func (f Fault) check() error {
 		return fmt.Errorf("%s happens at a time: say at 2s or every 2s", f.Kind)
 	case f.Kind == Break && once != (f.Rate == 0):
 		return fmt.Errorf("break errs once, at a time, or for a rate of all calls, and not both")
+	case f.Call != "" && !once:
+		return fmt.Errorf("in %s is for at and every: it is the next one that is meant", f.Call)
 	case f.Most < f.Least:
 		return fmt.Errorf("%v..%v: the most is less than the least", f.Least, f.Most)
 	case strings.ContainsAny(g.form, "DJS") && f.Most == 0:

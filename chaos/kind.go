@@ -53,8 +53,8 @@ type grammar struct {
 
 // The letters of a form: W who, L from -> to, l the same or nothing, C class,
 // R rate, r rate or nothing, D "for" time, d "within" time or nothing, F "by" a
-// factor, J "by" a time, S a span of time, A "again" a number or nothing, N "on" a
-// number.
+// factor, J "by" a time, S a span of time, A "again" a number or nothing, I "in" a
+// call or nothing, P a rate, or "on" a number or "in" a call if it is done once.
 var grammars = map[Kind]grammar{
 	Kill:      {true, false, true, "WA", "end a task; again N: and its next N lives, each when it is first heard of"},
 	Crash:     {true, false, false, "W", "kill it; what is on its way from it is lost, on each link from some point on"},
@@ -68,13 +68,13 @@ var grammars = map[Kind]grammar{
 	Reorder:   {false, true, false, "ClSr", "they come late, and what follows overtakes them"},
 	Refuse:    {false, true, false, "WR", "so many tuples are failed, some until they are dead"},
 	Reject:    {false, true, false, "WR", "so many tuples are rejected"},
-	Panic:     {true, true, true, "WP", "panic on the Nth tuple from then on; or once with each of so many"},
+	Panic:     {true, true, true, "WP", "panic on the Nth tuple from then on, or in the next such call; or once with each of so many"},
 	Poison:    {false, true, false, "WR", "panic with each of so many tuples, whenever it comes"},
-	Hang:      {false, true, false, "WRD", "calls with so many tuples take up to so long"},
+	Hang:      {true, true, false, "WPD", "calls with so many tuples take up to so long; or the Nth, or the next such call, takes so long"},
 	Forget:    {false, true, false, "WR", "so many retained tuples are never let go of"},
 	Misroute:  {false, true, false, "WR", "a custom grouping sends so many tuples to a task that is not there"},
 	Pause:     {false, true, true, "W", "a source has nothing to read"},
-	Break:     {true, true, true, "Wr", "the next call of a source errs; or so many calls"},
+	Break:     {true, true, true, "WrI", "the next call of a source errs, or the next such call; or so many calls"},
 	Redeliver: {false, true, false, "WR", "a source gives out so many messages again"},
 	Drain:     {true, false, false, "d", "drain the run"},
 	Stop:      {true, false, false, "", "stop the run"},
@@ -97,7 +97,7 @@ func (k Kind) Help() string { return grammars[k].help }
 
 var formWords = map[rune]string{
 	'W': "WHO", 'L': "WHO -> WHO", 'l': "[WHO -> WHO]", 'C': "CLASS", 'R': "4%", 'r': "[4%]", 'D': "for 2s",
-	'd': "[within 2s]", 'F': "by 4", 'J': "by 2s", 'S': "0..400ms", 'A': "[again 3]", 'P': "on 100 | 4%",
+	'd': "[within 2s]", 'F': "by 4", 'J': "by 2s", 'S': "0..400ms", 'A': "[again 3]", 'P': "on 100 | in tick | 4%", 'I': "[in open]",
 }
 
 // Usage is how a fault of this kind is written, without when.
@@ -134,3 +134,22 @@ var classes = []Class{Parcel, Report, StillQueued, Held, Lost, Limit, Ask, Peers
 
 // Classes returns all classes.
 func Classes() []Class { return append([]Class(nil), classes...) }
+
+// A Call is one of user code.
+type Call string
+
+const (
+	InPrepare Call = "prepare" // of a bolt, as are the next ones
+	InTick    Call = "tick"
+	InFinish  Call = "finish"
+	InOpen    Call = "open" // of a source or queue, as are the next ones
+	InNext    Call = "next"
+	InCommit  Call = "commit"
+	InAck     Call = "ack"
+	InFail    Call = "fail"
+)
+
+var calls = []Call{InPrepare, InTick, InFinish, InOpen, InNext, InCommit, InAck, InFail}
+
+// Calls returns all calls.
+func Calls() []Call { return append([]Call(nil), calls...) }

@@ -60,7 +60,7 @@ func (p Plan) Live() error {
 	}
 	for _, f := range p {
 		switch {
-		case !f.Kind.Live() || f.Kind == Break && f.Rate > 0 || f.Kind == Panic && f.Rate > 0:
+		case !f.Kind.Live() || f.Kind == Break && f.Rate > 0 || f.Kind == Panic && f.Rate > 0 || f.Call != "":
 			return fmt.Errorf("%q can only be simulated: a running topology can be told to %s", f, list(can))
 		case f.When.From.Clock != Time:
 			return fmt.Errorf("%q: only a simulation counts %ss: say at 2s", f, clockNames[f.When.From.Clock])

@@ -52,12 +52,16 @@ var whole = []string{
 	"at 1s panic count on 100",
 	"every 1s panic count/3 on 1",
 	"poison count 0.5%",
+	"at 1s panic count in tick",
 	"hang count 0.5% for 2s",
+	"at 1s hang count on 20 for 2s",
+	"every 1s hang count/* in prepare for 2s",
 	"forget join 2%",
 	"misroute join 2%",
 	"from 1s to 2s pause lines",
 	"at 3s break lines",
 	"every 3s break lines/*",
+	"at 3s break lines in open",
 	"break lines 1%",
 	"redeliver lines 1%",
 	"at 20s drain",
@@ -128,7 +132,10 @@ func TestBadFaults(t *testing.T) {
 		"delay report 400ms":               "say the least and the most, as in 0..400ms",
 		"delay report 2s..1s":              "2s..1s: the most is less than the least",
 		"delay report 0..0":                "0s is no time",
-		"at 1s panic a":                    "say on which tuple, as in on 100",
+		"at 1s panic a":                    "say on which tuple, as in on 100, or in which call, as in in tick",
+		"at 1s panic a in bed":             `"bed" is no call: the calls are prepare, `,
+		"break a 1% in open":               "in open is for at and every",
+		"hang a in next for 1s":            `"in" is no rate`,
 		"at 1s break a 1%":                 "break errs once, at a time, or for a rate of all calls",
 		"break a":                          "break errs once",
 		"at 1s panic a on 99999999999999":  "is no number from 1 on",
@@ -147,6 +154,8 @@ func TestLivePlans(t *testing.T) {
 		"every 1s kill a; from 1s slow a by 2; at 1s break s": "",
 		"lose limit 1%":            `"lose limit 1%" can only be simulated: a running topology can be told to kill, stall, slow, panic, pause and break`,
 		"break s 1%":               "can only be simulated",
+		"at 1s break s in open":    "can only be simulated",
+		"at 1s hang s on 1 for 1s": "can only be simulated",
 		"at message 100 kill a":    `only a simulation counts messages: say at 2s`,
 		"at 1s kill a; at 2s stop": `"at 2s stop" can only be simulated`,
 	} {
@@ -216,11 +225,11 @@ func TestDrawnFaults(t *testing.T) {
 			who := rapid.SampledFrom([]Who{Anyone, Everyone, Task("a-b.c", 3), {"b", One}, {"b", All}})
 			f := Fault{Kind: rapid.SampledFrom(Kinds()).Draw(t, "kind")}
 			use := f.Kind.Usage()
-			lasts := f.Kind == Slow || f.Kind == Lose || f.Kind == Delay || f.Kind == Reorder || f.Kind == Repeat || f.Kind == Pause
+			lasts := f.Kind == Slow || f.Kind == Lose || f.Kind == Delay || f.Kind == Reorder || f.Kind == Repeat || f.Kind == Pause || f.Kind == Hang
 			switch from := d("from"); {
 			case lasts:
 				f.When = Between(from, from+d("to"))
-			case strings.Contains(use, "%") && f.Kind != Panic && f.Kind != Break:
+			case strings.Contains(use, "%") && f.Kind != Panic && f.Kind != Break && f.Kind != Hang:
 			case rapid.Bool().Draw(t, "every"):
 				f.When = Every(from)
 			default:

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,8 @@ type stage struct {
 	t     *testing.T
 	acts  int  // how often the race was on
 	acted bool // for rules that act once
+
+	chance *rand.Rand
 }
 
 const s0, b1a, b2a = "s0/0", "b1a/0", "b2a/0"
@@ -39,10 +42,9 @@ func newStage(t *testing.T, seed uint64, edit func(*scene)) *stage {
 			{name: "b1a", parallel: 1, streams: 1, inputs: []edge{{0, 0, topology.Shuffle}}, spend: ms},
 			{name: "b2a", parallel: 1, inputs: []edge{{1, 0, topology.Fields}}, spend: ms},
 		},
-		faults: faults{heal: time.Hour, until: 1 << 30},
 	}
 	edit(s)
-	return &stage{run: newRun(s, nil), t: t}
+	return &stage{run: newRun(s, nil), t: t, chance: rand.New(rand.NewPCG(seed, 0x616476))}
 }
 
 // with adds a rule to those of the network.
@@ -65,7 +67,7 @@ func nameOf(ref actor.Ref) string {
 
 // killAt kills a task at a time.
 func (s *stage) killAt(at time.Duration, name string) {
-	s.w.At(at, "kill "+name, func() { s.adv.kill(s.adv.tasks[name], false, "kill") })
+	s.w.At(at, "kill "+name, func() { s.adv.kill(s.adv.tasks[name], false) })
 }
 
 // news reports whether a message says that a task has a later life.
@@ -156,7 +158,7 @@ var cases = []struct {
 					if len(r.Fails) > 0 {
 						s.acts++
 					}
-					return Verdict{Loose: true, Delay: time.Duration(s.adv.chance.Int64N(int64(100 * ms)))}
+					return Verdict{Loose: true, Delay: time.Duration(s.chance.Int64N(int64(100 * ms)))}
 				}
 				return Verdict{}
 			})
@@ -185,7 +187,7 @@ var cases = []struct {
 		"limits are lost", nothing,
 		func(s *stage) {
 			s.with(func(from, to string, msg any) Verdict {
-				if _, is := msg.(*task.Limit); is && s.adv.chance.IntN(10) > 0 {
+				if _, is := msg.(*task.Limit); is && s.chance.IntN(10) > 0 {
 					s.acts++
 					return Verdict{Drop: true}
 				}
@@ -237,7 +239,7 @@ var cases = []struct {
 		},
 		func(s *stage) {
 			s.with(func(from, to string, msg any) Verdict {
-				if _, is := msg.(*task.Limit); is && from == b2a && s.adv.chance.IntN(20) > 0 {
+				if _, is := msg.(*task.Limit); is && from == b2a && s.chance.IntN(20) > 0 {
 					s.acts++
 					return Verdict{Drop: true}
 				}
@@ -334,7 +336,7 @@ func isReport(m any) bool {
 // never1 does something to one message that must not be done.
 func never1(which func(any) bool, v Verdict) func(*stage) {
 	return func(s *stage) {
-		n := 1 + s.adv.chance.IntN(3)
+		n := 1 + s.chance.IntN(3)
 		s.with(func(from, to string, msg any) Verdict {
 			if which(msg) {
 				if n--; n == 0 {

@@ -53,6 +53,8 @@ type record struct {
 
 	drained, stopped bool // the run was asked to end before its input had ended
 	drainedAt        time.Duration
+	short            bool // a drain had a deadline
+	jumps            []jump
 	halved           bool // and has ended with messages open
 }
 
@@ -369,7 +371,7 @@ func (rec *record) verdict(v *task.Verdict) {
 			}
 		case acker.TimedOut:
 			m.timedOut++
-			if age := now - rec.edges.opened(v.Tree); age < rec.scene.set.MessageTimeout*3/4 {
+			if age := now + rec.jumps[v.Tree.Task].sum - rec.edges.opened(v.Tree); age < rec.scene.set.MessageTimeout*3/4 {
 				rec.violate("timeouts", "%s has timed out %v after it was sent, and the timeout is %v", m.name, age, rec.scene.set.MessageTimeout)
 			}
 			if !rec.timeouts {

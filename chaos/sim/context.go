@@ -32,7 +32,7 @@ func (c *context) Rand() *rand.Rand {
 
 func (c *context) Now() time.Duration {
 	p, _ := c.in()
-	return p.world.Now()
+	return p.world.Now() + p.ahead
 }
 
 func (c *context) Send(to actor.Ref, msg any) {
@@ -47,7 +47,11 @@ func (c *context) After(d time.Duration, msg any) {
 	if p, ok := c.in(); ok {
 		w := p.world
 		w.left.Timers++
-		w.push(event{at: w.Now() + max(d, 0), kind: atTimer, proc: p, msg: message{from: p, body: msg}})
+		d = max(d, 0)
+		if w.timer != nil {
+			d += max(w.timer(p.ref, msg), 0)
+		}
+		w.push(event{at: w.Now() + d, kind: atTimer, mine: true, proc: p, msg: message{from: p, body: msg}})
 	}
 }
 

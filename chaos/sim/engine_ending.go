@@ -2,57 +2,17 @@ package sim
 
 import (
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/egretstream/egret/task"
 )
-
-// An ending asks for the end of a run in the middle of it. The zero value does not.
-type ending struct {
-	how   string        // "": nothing, else drain, drain in short, stop
-	at    int           // events
-	after time.Duration // deadline of a drain
-}
-
-// drawEnding has numbers of its own, so that the rest of a scene does not depend on
-// it.
-func (s *scene) drawEnding() {
-	r := rand.New(rand.NewPCG(s.seed, 0x656e64))
-	if !chance(r, 25) {
-		return
-	}
-	s.ending = ending{one(r, "drain", "drain", "drain in short", "stop"), 1 + r.IntN(one(r, 50, 1000, 5000)), mostTime / 2}
-	if s.ending.how == "drain in short" {
-		s.ending.after = around(r, time.Millisecond, time.Second)
-	}
-}
-
-// end asks for the end when it is time.
-func (r *run) end() {
-	e := &r.scene.ending
-	if e.how == "" || r.done || r.rec.drained || r.rec.stopped || r.w.Events() < e.at {
-		return
-	}
-	if e.how != "drain" {
-		r.rec.timeouts = true // while a run is stopped, the dead have no next life and are not told of
-	}
-	if e.how == "stop" {
-		r.rec.stopped = true
-		r.w.Send(r.sup, task.Stop{})
-		return
-	}
-	r.rec.drained, r.rec.drainedAt = true, r.w.Now()
-	r.w.Send(r.sup, task.DrainBy{Deadline: e.after})
-}
 
 // whole reports whether the run was not asked to end before its input had ended.
 func (rec *record) whole() bool { return !rec.drained && !rec.stopped }
 
 // cut reports whether a run has ended in the middle, as it may.
 func (rec *record) cut(err error) bool {
-	how := rec.scene.ending.how
-	return (rec.stopped || rec.drained && how == "drain in short") && errors.Is(err, task.ErrDrain)
+	return (rec.stopped || rec.drained && rec.short) && errors.Is(err, task.ErrDrain)
 }
 
 // reads checks that nobody reads long after a drain. What was asked for before may be

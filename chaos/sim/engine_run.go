@@ -31,6 +31,7 @@ type run struct {
 	done  bool
 	took  time.Duration
 	err   error
+	pairs creditBook
 	// prologue, if not nil, is called before the first event.
 	prologue func()
 }
@@ -43,8 +44,8 @@ func play(seed uint64, o *Options) (Report, *Violation) {
 }
 
 func newRun(s *scene, log io.Writer) *run {
-	r := &run{scene: s}
-	r.w = New(Config{Seed: s.seed, Links: s.net, Cost: s.cost, Block: s.wait, Log: log, Hangs: s.hangs.any(), OnSend: r.onSend})
+	r := &run{scene: s, pairs: creditBook{}}
+	r.w = New(Config{Seed: s.seed, Links: s.net, Cost: s.cost, Block: s.wait, Log: log, Hangs: s.hangs.any(), OnSend: r.onSend, OnTimer: r.onTimer})
 	r.rec = newRecord(r.w, s)
 	if log != nil {
 		_, _ = io.WriteString(log, s.String())
@@ -70,18 +71,20 @@ func (r *run) play() {
 		n := &plan.Components[plan.Tasks[id].Component]
 		r.rec.ms = append(r.rec.ms, metrics.NewTask(plan.TaskName(tuple.TaskID(id)), len(n.Streams), len(n.Inputs)))
 	}
-	r.adv = newAdversary(r)
+	r.rec.jumps = make([]jump, len(plan.Tasks))
+	r.adv = newAdversary(r.w, plan, r.scene.plan, r.rec.witness())
 	set := r.scene.set
 	set.Event, set.Verdict = r.rec.event, r.rec.verdict
 	if r.rec.store != nil {
 		set.Store = r.rec.store
 	}
 	r.sup = r.w.Spawn("supervisor", task.NewSupervisor(plan, &set, r.rec.ms, func(err error) {
-		r.done, r.err = true, err
+		r.done, r.err, r.adv.over = true, err, true
 		if r.rec.store != nil {
 			r.rec.store.over = r.w.Now()
 		}
 	}))
+	r.adv.sup = r.sup
 	if r.prologue != nil {
 		r.prologue()
 	}
@@ -131,7 +134,6 @@ func (r *run) stuck() string {
 // something is wrong.
 func (r *run) step() bool {
 	r.adv.event()
-	r.end()
 	for i := range r.plan.Components {
 		n := &r.plan.Components[i]
 		if !n.Reads() {
@@ -158,8 +160,12 @@ func (r *run) onSend(from, to actor.Ref, msg any) Verdict {
 	if from == nil {
 		return Verdict{}
 	}
-	return r.adv.rule(from, to, msg)
+	v := r.adv.rule(from, to, msg)
+	r.pairs.message(r.rec, msg)
+	return v
 }
+
+func (r *run) onTimer(of actor.Ref, msg any) time.Duration { return r.adv.timer(of, msg) }
 
 func (r *run) report() Report {
 	out := Report{
@@ -178,9 +184,6 @@ func (r *run) report() Report {
 		if n > 0 {
 			out.Faults[what] += n
 		}
-	}
-	if !r.rec.whole() {
-		out.Faults[r.scene.ending.how]++
 	}
 	for _, d := range r.rec.deaths {
 		if d.mended > 0 {

@@ -19,11 +19,8 @@ func TestSeeds(t *testing.T) {
 		t.Error(f)
 	}
 	require.Equal(t, n, s.Seeds)
-	kinds := []string{"kill", "crash", "kill again", "kill many", "freeze", "freeze link", "slow", "stall",
-		"limit lost", "limit repeated", "news late", "report out of order", "entry lost", "panic", "source error", "hang"}
-	if n >= 1000 {
-		kinds = append(kinds, "ask lost", "still-queued lost")
-	}
+	kinds := []string{"kill", "crash", "stall", "hold", "slow", "jump", "drain", "stop",
+		"lose limit", "repeat limit", "reorder peers", "reorder report", "lose report", "panic", "source error", "hang"}
 	for _, kind := range kinds {
 		require.NotZero(t, s.Faults[kind], "no seed has a %s", kind)
 	}

@@ -68,3 +68,20 @@ func (w *World) Slow(ref actor.Ref, factor float64) {
 	w.note("slow", p, nil, nil)
 	p.slow = factor
 }
+
+// Jump makes the clock of an actor jump forward by d, as that of a machine that was
+// suspended: what the actor takes for the time is later by d from now on, and its
+// timers come so much earlier, at once if they were due meanwhile. Actors that it
+// spawns later have its clock.
+func (w *World) Jump(ref actor.Ref, d time.Duration) { w.jump(w.find(ref), d) }
+
+func (w *World) jump(p *proc, d time.Duration) {
+	w.note("jump", p, nil, nil)
+	p.ahead += d
+	for _, e := range w.events {
+		if e.kind == atTimer && e.mine && e.proc == p {
+			e.at = max(e.at-d, w.now)
+		}
+	}
+	w.events.order()
+}

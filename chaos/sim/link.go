@@ -45,6 +45,8 @@ type Verdict struct {
 	// Copies arrive besides the message itself, loose. They are the same value:
 	// only for messages whose receiver does not take them over.
 	Copies int
+	// Behind keeps the copies in the order of the pair, just behind the message.
+	Behind bool
 }
 
 // A message is on its way or in a mailbox.
@@ -105,6 +107,12 @@ func (w *World) post(from, to *proc, body any) {
 		w.note("unsaid", to, from, body)
 	default:
 		w.dispatch(to, m, v)
+		for range v.Copies {
+			if v.Behind {
+				w.note("copy", to, from, body)
+				w.dispatch(to, m, Verdict{})
+			}
+		}
 	}
 }
 
@@ -140,8 +148,10 @@ func (w *World) rule(to *proc, m message) (v Verdict, ok bool) {
 	v = w.onSend(m.from.ref, to.ref, m.body)
 	v.Delay = max(v.Delay, 0)
 	for range v.Copies {
-		w.note("copy", to, m.from, m.body)
-		w.postLoose(to, m, v.Delay)
+		if !v.Behind {
+			w.note("copy", to, m.from, m.body)
+			w.postLoose(to, m, v.Delay)
+		}
 	}
 	if v.Drop {
 		w.note("drop", to, m.from, m.body)

@@ -63,6 +63,7 @@ type proc struct {
 	born    time.Duration
 	busy    time.Duration // does nothing before
 	slow    float64
+	ahead   time.Duration // of its clock before the world's
 	silent  time.Duration // killed then: what it says later was never said
 	left    time.Duration // abandoned then
 	aside   *aside        // the call that it is in, in a world with hangs
@@ -92,6 +93,9 @@ func (w *World) spawn(parent *proc, name string, b actor.Behavior) *proc {
 		slow:     1,
 		silent:   math.MaxInt64,
 		left:     math.MaxInt64,
+	}
+	if parent != nil {
+		p.ahead = parent.ahead // the same machine
 	}
 	w.procs = append(w.procs, p)
 	w.note("spawn", p, parent, nil)

@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 type kind uint8
 
@@ -13,6 +17,7 @@ const (
 	atBlock             // fn of proc's Block runs
 	atReply             // msg is the result of a Block
 	atPlan              // fn of World.At runs
+	atFault             // fn of schedule runs
 )
 
 // An event is something that happens at a time.
@@ -20,6 +25,7 @@ type event struct {
 	at   time.Duration
 	seq  uint64 // in order of scheduling; decides between equal times
 	kind kind
+	mine bool // of atTimer: set by proc's clock
 	proc *proc
 	link *link
 	msg  message
@@ -76,6 +82,13 @@ func (h *events) pop() *event {
 	}
 	s[i] = last
 	return first
+}
+
+// order makes a heap of events whose times have changed.
+func (h *events) order() {
+	slices.SortFunc(*h, func(a, b *event) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq))
+	})
 }
 
 // fifo is a queue of messages. Invariant: items[:head] are taken and zero.

@@ -97,6 +97,8 @@ func (w *World) Step() bool {
 	case atPlan:
 		w.left.Plans--
 		e.fn()
+	case atFault:
+		e.fn()
 	}
 	return true
 }

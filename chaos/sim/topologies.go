@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
 )
@@ -25,9 +26,8 @@ type scene struct {
 	wait      time.Duration // before a call that may wait
 	mixed     bool          // keys are of two kinds
 	keys      uint64        // how many different ones
-	faults    faults
+	plan      chaos.Plan
 	hangs     hangs
-	ending    ending
 }
 
 // mood says what may go wrong in a scene.
@@ -116,10 +116,7 @@ type edge struct {
 
 func (s *scene) String() string {
 	text := fmt.Sprintf("seed %d, %s, %v, parcels of %d, pending %d, trees of %d, timeout %v, replays %d, %v%v\n",
-		s.seed, s.mood, s.guarantee, s.set.ParcelSize, s.set.MaxPending, s.set.TreeSize, s.set.MessageTimeout, s.set.MaxReplays, &s.faults, &s.hangs)
-	if e := &s.ending; e.how != "" {
-		text += fmt.Sprintf("  %s after %d events, within %v\n", e.how, e.at, e.after)
-	}
+		s.seed, s.mood, s.guarantee, s.set.ParcelSize, s.set.MaxPending, s.set.TreeSize, s.set.MessageTimeout, s.set.MaxReplays, s.plan, &s.hangs)
 	for i := range s.parts {
 		p := &s.parts[i]
 		text += fmt.Sprintf("  %s x%d", p.name, p.parallel)
@@ -207,13 +204,8 @@ func draw(seed uint64, o *Options) *scene {
 	s.drawQueues()
 	s.fit(o.messages())
 	s.drawMourner()
-	if s.mood >= deadly {
-		s.drawFaults(r)
-	}
 	s.drawHangs()
-	if !o.Peaceful {
-		s.drawEnding()
-	}
+	s.drawPlan(o.Peaceful)
 	return s
 }
 

@@ -47,6 +47,7 @@ func (b *simBolt) keep(e *execution, what trouble, in tuple.Tuple, out *bolt.Col
 	b.children(e, out, atOnce)
 	if p.forgets > 0 && e.tries == 1 && mix(e.id, 'g', 0)%uint64(p.forgets) == 0 {
 		b.rec.forgot++
+		b.rec.timeouts = true
 		return
 	}
 	b.kept = append(b.kept, k)

@@ -29,6 +29,9 @@ type Config struct {
 	// Block do not travel and are not asked about. A nil from is the outside.
 	// It may call the World's faults; a message whose sender it kills is not said.
 	OnSend func(from, to actor.Ref, msg any) Verdict
+	// OnTimer, if given, says how much later than it is due a timer comes that an
+	// actor sets.
+	OnTimer func(of actor.Ref, msg any) time.Duration
 	// Log, if given, gets a line for each event.
 	Log io.Writer
 }
@@ -41,6 +44,7 @@ type World struct {
 	hangs  bool
 	wait   time.Duration // before a Block
 	onSend func(from, to actor.Ref, msg any) Verdict
+	timer  func(of actor.Ref, msg any) time.Duration
 	chance *rand.Rand // for delays, costs and cuts
 
 	now     time.Duration
@@ -75,6 +79,7 @@ func New(c Config) *World {
 		hangs:    c.Hangs,
 		wait:     c.Block,
 		onSend:   c.OnSend,
+		timer:    c.OnTimer,
 		chance:   rand.New(rand.NewPCG(c.Seed, 0)),
 		log:      c.Log,
 		classes:  make(map[reflect.Type]string),
@@ -109,6 +114,12 @@ func (w *World) At(t time.Duration, name string, fn func()) {
 		fn()
 		return nil
 	}})
+}
+
+// schedule has fn called at time t, between events, if the world has not come to its
+// end by then. Nothing waits for it.
+func (w *World) schedule(t time.Duration, fn func()) {
+	w.push(event{at: max(t, w.now), kind: atFault, fn: func() any { fn(); return nil }})
 }
 
 // Now is the time since the world began: inside a call, that of the actor's own
