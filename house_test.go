@@ -67,7 +67,7 @@ var house = map[string]room{
 	"bolt/to":        {hosts, true, "tuple bolt"},
 	"metrics/scrape": {hosts, false, "tuple metrics topology"},
 	"state/disk":     {hosts, false, "tuple task"},
-	"chaos/sim":      {hosts, true, "chaos tuple metrics actor spout bolt topology acker broker task"},
+	"chaos/sim":      {hosts, true, "chaos amount tuple metrics actor spout bolt topology acker broker task"},
 
 	// bench is given what runs a topology, so that the root can have it as a command.
 	"bench": {roof, false, "amount tuple metrics spout spout/from bolt bolt/to topology"},

@@ -51,6 +51,8 @@ type record struct {
 	hung                           int            // calls
 	hungIn                         map[string]int // of those, outside Execute, by task
 
+	twist func(b *simBolt, row []any) // of tests: changes what a bolt emits
+
 	drained, stopped bool // the run was asked to end before its input had ended
 	drainedAt        time.Duration
 	short            bool // a drain had a deadline

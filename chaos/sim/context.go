@@ -46,6 +46,7 @@ func (c *context) Send(to actor.Ref, msg any) {
 func (c *context) After(d time.Duration, msg any) {
 	if p, ok := c.in(); ok {
 		w := p.world
+		w.did(sets, nil, msg, d)
 		w.left.Timers++
 		d = max(d, 0)
 		if w.timer != nil {
@@ -65,11 +66,13 @@ func (c *context) Watch(ref actor.Ref) {
 	other := p.world.find(ref)
 	switch {
 	case !ok:
+		return
 	case other.state == ended:
 		p.world.tell(p, other)
 	case !slices.Contains(other.watchers, p):
 		other.watchers = append(other.watchers, p)
 	}
+	p.world.did(watches, other, nil, 0)
 }
 
 func (c *context) Stop(ref actor.Ref) {
@@ -77,11 +80,13 @@ func (c *context) Stop(ref actor.Ref) {
 	other := p.world.find(ref)
 	switch {
 	case !ok:
+		return
 	case other == p:
 		p.stop = true // run looks at it when the call is over
 	default:
 		p.world.stop(other)
 	}
+	p.world.did(stops, other, nil, 0)
 }
 
 // Poster returns a function for the actor's calls and what it gives to Block. A
@@ -94,6 +99,7 @@ func (c *context) Poster() func(any) {
 			w.misuse("a message is posted to %s by another actor", p.label)
 		}
 		if p.state != ended {
+			w.did(posts, nil, msg, 0)
 			w.left.Timers++
 			w.push(event{at: w.Now() + w.delay(), kind: atTimer, proc: p, msg: message{from: p, body: msg}})
 		}
@@ -125,6 +131,7 @@ func (c *context) Inspect(ref actor.Ref) {
 func (c *context) Block(fn func() any) {
 	if p, ok := c.in(); ok {
 		w := p.world
+		w.did(asks, nil, nil, 0)
 		w.left.Blocks++
 		at := w.Now() + w.delay()
 		if w.wait > 0 {
@@ -152,6 +159,7 @@ func (w *World) block(p *proc, asked time.Duration, fn func() any) {
 	}
 	w.note("block", p, nil, nil)
 	result := w.callBlocked(p, fn)
+	w.did(gets, nil, result, 0)
 	w.push(event{at: w.Now() + w.delay(), kind: atReply, proc: p, msg: message{from: p, body: result}})
 	w.spent = 0
 }

@@ -36,20 +36,13 @@ type run struct {
 	prologue func()
 }
 
-// play draws the scene of a seed and runs it once.
-func play(seed uint64, o *Options) (Report, *Violation) {
-	r := newRun(draw(seed, o), o.Log)
-	r.play()
-	return r.report(), r.rec.bad
-}
-
 func newRun(s *scene, log io.Writer) *run {
 	r := &run{scene: s, pairs: creditBook{}}
 	r.w = New(Config{Seed: s.seed, Links: s.net, Cost: s.cost, Block: s.wait, Log: log, Hangs: s.hangs.any(), OnSend: r.onSend, OnTimer: r.onTimer})
 	r.rec = newRecord(r.w, s)
+	r.w.describe, r.w.content = describe, task.AppendContent
 	if log != nil {
 		_, _ = io.WriteString(log, s.String())
-		r.w.describe = describe
 	}
 	return r
 }

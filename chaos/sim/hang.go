@@ -67,6 +67,7 @@ func (w *World) Hang(d time.Duration) {
 	if p == nil || w.blocking || p.aside == nil {
 		w.misuse("Hang outside a call of an actor in a world with Config.Hangs")
 	}
+	w.did(hung, nil, nil, d)
 	p.aside.yield(max(d, 0))
 }
 

@@ -100,6 +100,7 @@ func (w *World) upTo(d time.Duration) time.Duration {
 // post sends what one actor says to another on its way: once, or more often, or
 // not at all.
 func (w *World) post(from, to *proc, body any) {
+	w.did(sends, to, body, 0)
 	m := message{from: from, sent: w.Now(), body: body}
 	switch v, ok := w.rule(to, m); {
 	case !ok:

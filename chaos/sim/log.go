@@ -29,6 +29,9 @@ func (w *World) note(what string, p, from *proc, body any) {
 		line = append(line, w.class(body)...)
 	}
 	w.hash = xxh3.HashSeed(line, w.hash)
+	if w.look != nil {
+		w.look.notes(w, line)
+	}
 	if w.log != nil {
 		if s := w.describe(body); s != "" {
 			line = append(line, ": "...)

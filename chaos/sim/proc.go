@@ -43,6 +43,7 @@ func (a address) String() string { return a.name + "#" + strconv.Itoa(a.number) 
 //   - ended: behavior is nil, and mailbox and children are empty
 type proc struct {
 	world    *World
+	number   int
 	ref      actor.Ref // an address
 	label    string
 	behavior actor.Behavior
@@ -85,6 +86,7 @@ func (w *World) spawn(parent *proc, name string, b actor.Behavior) *proc {
 	number := len(w.procs)
 	p := &proc{
 		world:    w,
+		number:   number,
 		ref:      address{number, name},
 		label:    name + "#" + strconv.Itoa(number),
 		behavior: b,
@@ -178,6 +180,9 @@ func (w *World) rouse(p *proc) {
 // unless the call hangs.
 func (w *World) call(p *proc, s step, m message) {
 	w.note(string(s), p, m.from, m.body)
+	if w.look != nil {
+		w.look.calls(w, p, s, m)
+	}
 	if w.hangs {
 		w.callAside(p, s, m)
 		return
@@ -216,6 +221,9 @@ func (p *proc) enter(s step, m message) (more bool, threw thrown) {
 func (w *World) called(p *proc, s step, more bool, threw thrown) {
 	p.busy = max(p.busy, w.now) + w.spent + w.stretch(p, w.drawCost())
 	w.running = nil
+	if s == inTurn && more {
+		w.did(rests, nil, nil, 1)
+	}
 	if threw.value != nil {
 		w.panicked(p, s, threw)
 	}

@@ -74,6 +74,9 @@ func (w *World) Step() bool {
 	w.free = append(w.free, next)
 	w.now = e.at
 	w.count++
+	if w.look != nil {
+		w.look.happens(w, &e)
+	}
 	switch p := e.proc; e.kind {
 	case atRun:
 		w.run(p)
@@ -99,6 +102,9 @@ func (w *World) Step() bool {
 		e.fn()
 	case atFault:
 		e.fn()
+	}
+	if w.trace != nil {
+		w.trace.seen(w)
 	}
 	return true
 }

@@ -235,6 +235,9 @@ func (b *simBolt) Execute(in tuple.Tuple, out *bolt.Collector) error {
 }
 
 func (b *simBolt) emit(out *bolt.Collector, stream int, id uint64, row []any) {
+	if b.rec.twist != nil {
+		b.rec.twist(b, row)
+	}
 	out = out.To(b.streams[stream])
 	if tasks := b.rec.scene.parts[b.part].directTasks(stream); tasks > 0 {
 		out.EmitDirect(directTask(id, tasks), row...)

@@ -64,8 +64,11 @@ type World struct {
 
 	failures []error
 	log      io.Writer
-	describe func(msg any) string // for the written log
+	describe func(msg any) string             // for the written log
+	content  func(dst []byte, msg any) []byte // appends what is in a message, for the hash; nil: its class is all
 	hash     uint64
+	trace    *trace // nil: none is kept
+	look     *look  // nil: nobody looks
 	line     []byte // kept for its room
 	classes  map[reflect.Type]string
 }
@@ -132,13 +135,15 @@ func (w *World) Spend(d time.Duration) {
 	if w.running == nil {
 		w.misuse("Spend outside a call: only an actor's code has time to spend")
 	}
+	w.did(spends, nil, nil, d)
 	w.spent += w.stretch(w.running, max(d, 0))
 }
 
 // Events is how many events there have been.
 func (w *World) Events() int { return w.count }
 
-// Hash is a hash of the log so far. Two runs with equal hashes were the same run.
+// Hash is a hash of the log so far and of what actors have done: sent, to whom, how
+// long they took, and so on. Two runs with equal hashes were the same run.
 func (w *World) Hash() uint64 { return w.hash }
 
 // Err returns what went wrong in the code of actors: their panics, joined, with
