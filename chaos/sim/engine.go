@@ -1,11 +1,8 @@
 package sim
 
 import (
-	gocontext "context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -67,79 +64,3 @@ func Seed(seed uint64, o Options) (Report, error) {
 	}
 	return report, nil
 }
-
-// A Summary is what many seeds came to.
-type Summary struct {
-	First    uint64          `json:"first"`
-	Seeds    int             `json:"seeds"` // that were run
-	Events   int64           `json:"events"`
-	Time     time.Duration   `json:"time_ns"` // made-up
-	Messages int64           `json:"messages"`
-	Tuples   int64           `json:"executions"`
-	Moods    map[string]int  `json:"moods"`
-	Faults   map[string]int  `json:"faults"`
-	Checks   int64           `json:"checks"`
-	Recovery Recovery        `json:"recovery"`
-	Failures []*Failure      `json:"failures"`
-	recovery []time.Duration // all
-}
-
-// Recovery says how long it took, in made-up time, from the death of a task until
-// the last message that was lost with it had come through. Deaths that cost no
-// message do not count.
-type Recovery struct {
-	Deaths int           `json:"deaths"`
-	P50    time.Duration `json:"p50_ns"`
-	P99    time.Duration `json:"p99_ns"`
-	Max    time.Duration `json:"max_ns"`
-}
-
-// Seeds runs n seeds from first on, until ctx ends. It calls progress, if given,
-// after each, with what came of all so far.
-func Seeds(ctx gocontext.Context, first uint64, n int, o Options, progress func(*Summary)) *Summary {
-	s := &Summary{First: first, Moods: map[string]int{}, Faults: map[string]int{}, Failures: []*Failure{}}
-	for i := range uint64(n) {
-		if ctx.Err() != nil {
-			break
-		}
-		r, err := Seed(first+i, o)
-		s.add(&r)
-		if f, is := err.(*Failure); is {
-			s.Failures = append(s.Failures, f)
-		}
-		if progress != nil {
-			progress(s)
-		}
-	}
-	s.Recovery = recoveryOf(s.recovery)
-	return s
-}
-
-func (s *Summary) add(r *Report) {
-	s.Seeds++
-	s.Events += int64(r.Events)
-	s.Time += r.Time
-	s.Messages += int64(r.Messages)
-	s.Tuples += int64(r.Executions)
-	s.Moods[r.Mood]++
-	for k, n := range r.Faults {
-		s.Faults[k] += n
-	}
-	s.Checks += int64(r.Checks)
-	s.recovery = append(s.recovery, r.Recovery...)
-}
-
-func recoveryOf(all []time.Duration) Recovery {
-	if len(all) == 0 {
-		return Recovery{}
-	}
-	all = slices.Sorted(slices.Values(all))
-	at := func(p int) time.Duration { return all[(len(all)-1)*p/100] }
-	return Recovery{Deaths: len(all), P50: at(50), P99: at(99), Max: at(100)}
-}
-
-// FaultKinds returns the kinds of faults that there were, in order.
-func (s *Summary) FaultKinds() []string { return slices.Sorted(maps.Keys(s.Faults)) }
-
-// MoodNames returns the moods of the scenes that there were, in order.
-func (s *Summary) MoodNames() []string { return slices.Sorted(maps.Keys(s.Moods)) }

@@ -23,7 +23,7 @@ type look struct {
 type told struct {
 	words string
 	rows  [][]string // what is in the message; of a parcel: the fields of its tuples
-	hash  uint64   // of the run up to here
+	hash  uint64     // of the run up to here
 }
 
 // happens says which event it is that comes now.

@@ -42,7 +42,7 @@ func TestRepeatNamesWhatDiffers(t *testing.T) {
 			case row[2] = <-b:
 			}
 		}, `sends a parcel of 1 tuple to b2a/0#4 with key="t[io]ck", and in another run with key="t[io]ck"`},
-		{"time that is spent", 1, func(b *simBolt, _ []any) { b.rec.w.Spend(time.Duration(time.Now().UnixNano()%1e6)) },
+		{"time that is spent", 1, func(b *simBolt, _ []any) { b.rec.w.Spend(time.Duration(time.Now().UnixNano() % 1e6)) },
 			`spends \S+, and in another run it spends \S+`},
 		{"one of several", 4, func(_ *simBolt, row []any) { row[2] = uint64(time.Now().UnixNano()) },
 			`sends a parcel of 2 tuples to b2a/0#4, number 1 with key=\d+, and in another run with key=\d+`},
