@@ -2,11 +2,12 @@ package egret
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,11 +38,21 @@ says. What it finds it finds again with the same seed.`,
 	return c
 }
 
+// Bounds of the flags of "chaos sim".
+const (
+	mostSeeds   = 1_000_000_000
+	mostMinutes = 7 * 24 * 60
+)
+
 // chaosOptions are the flags of "chaos sim".
 type chaosOptions struct {
-	first, seeds uint64
-	verbose      bool
-	json         bool
+	first   uint64
+	seeds   int
+	minutes float64 // 0: as long as it takes
+	verbose bool
+	json    bool
+	report  string // a file, or two without their endings; "": none
+	files   reportFiles
 }
 
 func chaosSimCommand() *cobra.Command {
@@ -53,30 +64,63 @@ func chaosSimCommand() *cobra.Command {
 faults: tasks are killed, links and tasks freeze, bolts fail, panic and hang,
 sources err, and what may be lost is lost. What came of each message is compared with a
 record that the simulated sources, queues and bolts keep. Each seed is run twice, and
-both runs must be the same.
+both runs must be the same, event by event.
 
-A seed that fails is named, with the command that repeats it.`,
+Seeds run on all cores; what comes of one depends on nothing but its number. A seed
+that fails is named, with the command that repeats it, and the exit code is 1. An
+interrupt lets the seeds that have begun come to their end and reports on those that
+were run; the exit code is 1 then too.`,
+		Example: `  chaos sim --seeds 500                 seeds 1 to 500
+  chaos sim --minutes 10 --seed 1000    as many as go into 10 minutes, from 1,000 on
+  chaos sim --seed 17 -v                every event of seed 17`,
 		Args: cobra.NoArgs,
 		PreRunE: func(c *cobra.Command, _ []string) error {
-			if o.seeds == 0 {
-				if o.seeds = 100; c.Flags().Changed("seed") {
-					o.seeds = 1
-				}
+			if err := o.check(c.Flags().Changed); err != nil {
+				return &usageError{err}
 			}
-			if o.verbose && o.seeds != 1 {
-				return &usageError{errors.New("-v writes the events of one seed: say which with --seed")}
-			}
-			return nil
+			var err error
+			o.files, err = openReports(o.report)
+			return err
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.Uint64Var(&o.first, "seed", 1, "the first seed; without --seeds the only one")
-	f.Uint64Var(&o.seeds, "seeds", 0, "how many seeds to run (default 100)")
+	f.Uint64Var(&o.first, "seed", 1, "the first seed; alone the only one")
+	f.IntVar(&o.seeds, "seeds", 100, "how many seeds to run")
+	f.Float64Var(&o.minutes, "minutes", 0, "run as many seeds as go into this time")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "write what the seed draws and every event, and no report")
 	f.BoolVar(&o.json, "json", false, "write the report as JSON")
+	f.StringVar(&o.report, "report", "", "write the report to a file too: FILE.json, FILE.md, or both without an ending")
 	return failing(c)
+}
+
+// check finishes the options and reports every mistake in them at once.
+func (o *chaosOptions) check(given func(flag string) bool) error {
+	var errs []error
+	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	switch {
+	case given("minutes") && given("seeds"):
+		refuse("--seeds and --minutes: give one of them")
+	case given("minutes") && !(o.minutes > 0 && o.minutes <= mostMinutes):
+		refuse("--minutes is %v: use more than 0, up to %s", o.minutes, amount.Digits(mostMinutes))
+	case given("minutes"):
+		o.seeds = math.MaxInt
+	case given("seeds") && (o.seeds < 1 || o.seeds > mostSeeds):
+		refuse("--seeds is %d: use 1 to %s", o.seeds, amount.Digits(mostSeeds))
+	case given("seed") && !given("seeds"):
+		o.seeds = 1
+	}
+	if o.verbose && o.seeds != 1 {
+		refuse("-v writes the events of one seed: say which with --seed")
+	}
+	if o.verbose && (o.json || o.report != "") {
+		refuse("-v writes the events and no report: leave out --json and --report")
+	}
+	if given("report") && o.report == "" {
+		refuse("--report needs the name of a file")
+	}
+	return errors.Join(errs...)
 }
 
 func (o *chaosOptions) run(c *cobra.Command) error {
@@ -84,77 +128,110 @@ func (o *chaosOptions) run(c *cobra.Command) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
+	defer o.files.close()
+	stderr := c.ErrOrStderr()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	interrupted, quiet := interrupts(nil)
+	_, quiet := interrupts(func(n int) {
+		if n == 1 {
+			fmt.Fprintln(stderr, "interrupted: waiting for the seeds that have begun; twice more to exit at once")
+		}
+		stop()
+	})
 	defer quiet()
+	inTime := ctx
+	if o.minutes > 0 {
+		var done context.CancelFunc
+		inTime, done = context.WithTimeout(ctx, time.Duration(o.minutes*float64(time.Minute)))
+		defer done()
+	}
 	var so sim.Options
 	if o.verbose {
 		so.Log = c.OutOrStdout()
 	}
-	p := newProgress(c.ErrOrStderr())
+	show := newProgress(stderr)
+	show.lines = !o.verbose && !o.json
 	began := time.Now()
-	s := sim.Seeds(ctx, o.first, int(o.seeds), so, func(s *sim.Summary) {
-		select {
-		case <-interrupted:
-			stop()
-		default:
-		}
-		p.text(fmt.Sprintf("%d of %s  %s  %d failed", s.Seeds, amount.Of(o.seeds, "seed"), amount.Of(s.Events, "event"), len(s.Failures)))
+	s := sim.Seeds(inTime, o.first, o.seeds, so, func(s *sim.Summary) {
+		took := time.Since(began)
+		show.now(took, func() string { return o.progress(s, took) })
 	})
-	p.clear()
-	switch {
-	case o.verbose:
-	case o.json:
-		e := json.NewEncoder(c.OutOrStdout())
-		e.SetIndent("", "  ")
-		if err := e.Encode(s); err != nil {
-			return err
-		}
-	default:
-		chaosReport(c.OutOrStdout(), s, time.Since(began))
+	show.clear()
+	r := newChaosReport(s, time.Since(began), ctx.Err() != nil && s.Seeds < o.seeds)
+	if o.verbose {
+		return r.failure(true)
 	}
-	return o.outcome(s)
+	var err error
+	if o.json {
+		err = r.json(c.OutOrStdout())
+	} else {
+		r.text(c.OutOrStdout())
+	}
+	return errors.Join(r.failure(false), err, o.files.write(r))
 }
 
-// outcome is the error of the command: the failures, each with the command that
-// repeats it.
-func (o *chaosOptions) outcome(s *sim.Summary) error {
-	var errs []error
-	for _, f := range s.Failures {
-		if len(errs) == 10 {
-			errs = append(errs, fmt.Errorf("and %d more", len(s.Failures)-10))
-			break
-		}
-		errs = append(errs, f)
+// progress says how far a run is.
+func (o *chaosOptions) progress(s *sim.Summary, took time.Duration) string {
+	rate := float64(s.Seeds) / max(took, time.Millisecond).Seconds()
+	text := amount.Of(s.Seeds, "seed")
+	left := time.Duration(o.minutes*float64(time.Minute)) - took
+	if o.minutes == 0 {
+		text = fmt.Sprintf("%s of %s", amount.Digits(s.Seeds), amount.Of(o.seeds, "seed"))
+		left = time.Duration(float64(o.seeds-s.Seeds) / rate * float64(time.Second))
 	}
-	if uint64(s.Seeds) < o.seeds {
-		errs = append(errs, fmt.Errorf("interrupted after %d of %s", s.Seeds, amount.Of(o.seeds, "seed")))
+	return fmt.Sprintf("%s  %.1f/s  %s failed  %v left", text, rate, amount.Digits(s.Failed), max(left, 0).Round(time.Second))
+}
+
+// reportFiles are the files that a report goes to, opened before the run, so that none
+// is for nothing.
+type reportFiles []*os.File
+
+func openReports(name string) (files reportFiles, err error) {
+	if name == "" {
+		return nil, nil
+	}
+	names := []string{name}
+	if end := filepath.Ext(name); end != ".json" && end != ".md" {
+		names = []string{name + ".json", name + ".md"}
+	}
+	for _, n := range names {
+		// What is there stays until there is a report to put in its place.
+		f, err := os.OpenFile(n, os.O_WRONLY|os.O_CREATE, 0o666)
+		if err != nil {
+			files.close()
+			return nil, &placeError{fmt.Errorf("--report: %w", err)}
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+func (files reportFiles) write(r *chaosReport) error {
+	var errs []error
+	for _, f := range files {
+		write := r.json
+		if filepath.Ext(f.Name()) == ".md" {
+			write = r.markdown
+		}
+		err := f.Truncate(0)
+		if err == nil {
+			err = write(f)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--report: the report is not complete: %w", err))
+		}
+	}
+	return errors.Join(append(errs, files.close())...)
+}
+
+// close closes the files that are open.
+func (files reportFiles) close() error {
+	var errs []error
+	for i, f := range slices.Backward(files) {
+		if f != nil {
+			errs = append(errs, f.Close())
+			files[i] = nil
+		}
 	}
 	return errors.Join(errs...)
-}
-
-func chaosReport(w io.Writer, s *sim.Summary, took time.Duration) {
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%-12s %s\n", name, fmt.Sprintf(format, args...))
-	}
-	counts := func(kinds []string, n map[string]int) string {
-		var parts []string
-		for _, k := range kinds {
-			parts = append(parts, fmt.Sprintf("%s %s", k, amount.Digits(n[k])))
-		}
-		if len(parts) == 0 {
-			return "none"
-		}
-		return strings.Join(parts, ", ")
-	}
-	line("seeds", "%d from %d on, each twice, in %v: %d failed", s.Seeds, s.First, took.Round(time.Millisecond), len(s.Failures))
-	line("scenes", "%s", counts(s.MoodNames(), s.Moods))
-	line("time", "%.2f hours made up, %s", s.Time.Hours(), amount.Of(s.Events, "event"))
-	line("work", "%s, %s executed", amount.Of(s.Messages, "message"), amount.Of(s.Tuples, "tuple"))
-	line("faults", "%s", counts(s.FaultKinds(), s.Faults))
-	line("invariants", "%s evaluated", amount.Digits(s.Checks))
-	r := s.Recovery
-	ms := func(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond)) }
-	line("recovery", "%s with a loss of messages: p50 %s, p99 %s, at most %s of made-up time", amount.Of(r.Deaths, "death"), ms(r.P50), ms(r.P99), ms(r.Max))
 }

@@ -1,14 +1,18 @@
 package egret
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/chaos/sim"
 	"github.com/egretstream/egret/topology"
 )
@@ -21,12 +25,25 @@ func TestChaosSim(t *testing.T) {
 		out  string // is in the output
 		errs string
 	}{
-		{"--seeds 3", ExitDone, "3 from 1 on, each twice, in ", ""},
-		{"--seeds 2 --seed 9", ExitDone, "2 from 9 on, ", ""},
-		{"--seed 9", ExitDone, "1 from 9 on, ", ""},
+		{"--seeds 3", ExitDone, "seeds     3 from 1 on, each run twice, in ", ""},
+		{"--seeds 2 --seed 9", ExitDone, "seeds     2 from 9 on, ", ""},
+		{"--seed 9", ExitDone, "seeds     1 from 9 on, ", ""},
+		{"--minutes 0.0005 --seed 9", ExitDone, " from 9 on, ", ""},
 		{"--seed 9 -v", ExitDone, "seed 9, ", ""},
 		{"-v --seeds 2", ExitUsage, "", "-v writes the events of one seed: say which with --seed"},
-		{"--seeds -1", ExitUsage, "", "--seeds"},
+		{"-v --minutes 1", ExitUsage, "", "-v writes the events of one seed: say which with --seed"},
+		{"-v --seed 9 --json", ExitUsage, "", "-v writes the events and no report: leave out --json and --report"},
+		{"-v --seed 9 --report x", ExitUsage, "", "-v writes the events and no report: leave out --json and --report"},
+		{"--seeds -1", ExitUsage, "", "--seeds is -1: use 1 to 1,000,000,000"},
+		{"--seeds 0", ExitUsage, "", "--seeds is 0: use 1 to 1,000,000,000"},
+		{"--seeds many", ExitUsage, "", `"many"`},
+		{"--seed -1", ExitUsage, "", `"-1"`},
+		{"--minutes 0", ExitUsage, "", "--minutes is 0: use more than 0, up to 10,080"},
+		{"--minutes -1", ExitUsage, "", "--minutes is -1: use"},
+		{"--minutes NaN", ExitUsage, "", "--minutes is NaN: use"},
+		{"--minutes 1 --seeds 2", ExitUsage, "", "--seeds and --minutes: give one of them"},
+		{"--report=", ExitUsage, "", "--report needs the name of a file"},
+		{"--report " + filepath.Join("no", "such", "x.md"), ExitUsage, "", "--report: open " + filepath.Join("no", "such", "x.md")},
 		{"1", ExitUsage, "", "unknown command"},
 	} {
 		t.Run(tt.line, func(t *testing.T) {
@@ -34,9 +51,11 @@ func TestChaosSim(t *testing.T) {
 			require.Equal(t, tt.code, code, errs)
 			require.Contains(t, out, tt.out)
 			require.Contains(t, errs, tt.errs)
-			require.NotContains(t, errs, "of 3 seeds", "progress is for terminals")
+			if tt.code == ExitDone {
+				require.Empty(t, errs, "progress is for terminals")
+			}
 			if strings.HasSuffix(tt.line, "-v") {
-				require.NotContains(t, out, "invariants")
+				require.NotContains(t, out, "Invariants")
 				require.Greater(t, strings.Count(out, "\n"), 100, "the events")
 			}
 		})
@@ -49,20 +68,131 @@ func TestChaosSim(t *testing.T) {
 	}
 	code, out, errs := runLine(top, "chaos", "sim", "--seeds", "4", "--json")
 	require.Equal(t, ExitDone, code, errs)
-	var s sim.Summary
-	require.NoError(t, json.Unmarshal([]byte(out), &s))
-	require.Equal(t, 4, s.Seeds)
-	require.Positive(t, s.Checks)
+	var r chaosReport
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.Equal(t, 4, r.Seeds)
+	require.NotEmpty(t, r.Checks)
+	require.Positive(t, r.Rate)
 }
 
-func TestChaosOutcome(t *testing.T) {
-	o := chaosOptions{seeds: 3}
-	require.NoError(t, o.outcome(&sim.Summary{Seeds: 3}))
-	require.EqualError(t, o.outcome(&sim.Summary{Seeds: 2}), "interrupted after 2 of 3 seeds")
-	s := &sim.Summary{Seeds: 3, Failures: []*sim.Failure{{Seed: 8, Violation: sim.Violation{Invariant: "acks", What: "too early", At: time.Second}}}}
-	require.EqualError(t, o.outcome(s), "seed 8: acks: too early (at 1s); to see it again: egret chaos sim --seed 8 -v")
-	for range 11 {
-		s.Failures = append(s.Failures, s.Failures[0])
+// The report goes to a file of the kind that its name says, or to both kinds, in place
+// of what was there.
+func TestChaosReportFiles(t *testing.T) {
+	top := []*topology.Topology{greet(io.Discard)}
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.WriteFile(at("a.md"), bytes.Repeat([]byte("old "), 10_000), 0o600))
+	for _, name := range []string{"a.md", "a.json", "b", "c.txt"} {
+		code, out, errs := runLine(top, "chaos", "sim", "--seeds", "2", "--report", at(name))
+		require.Equal(t, ExitDone, code, errs)
+		require.Contains(t, out, "seeds     2 from 1 on")
 	}
-	require.ErrorContains(t, o.outcome(s), "\nand 2 more")
+	var names []string
+	all, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, f := range all {
+		names = append(names, f.Name())
+		b, err := os.ReadFile(at(f.Name()))
+		require.NoError(t, err)
+		if filepath.Ext(f.Name()) == ".md" {
+			require.True(t, strings.HasPrefix(string(b), "# chaos sim: 2 seeds, none failed\n"))
+			require.NotContains(t, string(b), "old")
+			continue
+		}
+		var r chaosReport
+		require.NoError(t, json.Unmarshal(b, &r))
+		require.Equal(t, 2, r.Seeds)
+	}
+	require.Equal(t, []string{"a.json", "a.md", "b.json", "b.md", "c.txt.json", "c.txt.md"}, names)
+}
+
+// made is what many seeds might have come to.
+func made() *chaosReport {
+	plan, err := chaos.Parse("at 1.2s kill count/2; from 2s to 3s delay report 0..400ms")
+	if err != nil {
+		panic(err)
+	}
+	s := &sim.Summary{
+		First: 1, Seeds: 500, Events: 6_021_345, Time: 217 * time.Hour, Messages: 123_456, Tuples: 1_234_567,
+		Moods:  map[string]int{"peaceful": 170, "failing": 40, "deadly": 240, "forgetful": 50},
+		Faults: map[string]int{"kill": 1234, "crash": 56, "freeze link": 7, "report out of order": 12_345, "hang": 8, "limit lost": 99, "panic": 1},
+		Checks: 9_876_543, Failed: 120,
+		Recovery: sim.Recovery{Deaths: 1290, P50: 12_345 * time.Microsecond, P99: 4567 * time.Millisecond, Max: 12 * time.Second},
+		Failures: []*sim.Failure{
+			{Seed: 8, Violation: sim.Violation{Invariant: "acks", What: "s0 message 3 of split 1 is acked, but its tuple is missing", At: 1500 * time.Millisecond}, Plan: plan},
+			{Seed: 17, Violation: sim.Violation{Invariant: "the run ends", What: "panic: <nil> & more\ngoroutine 1 [running]:\n\tmain.main()", At: time.Second}},
+		},
+	}
+	return newChaosReport(s, 12_340*time.Millisecond, true)
+}
+
+func TestChaosReport(t *testing.T) {
+	var text, page, object bytes.Buffer
+	r := made()
+	r.text(&text)
+	require.NoError(t, r.markdown(&page))
+	require.NoError(t, r.json(&object))
+	for name, got := range map[string]*bytes.Buffer{"report.txt": &text, "report.md": &page, "report.json": &object} {
+		golden(t, filepath.Join("chaos", name), strings.ReplaceAll(got.String(), program(), "egret"))
+	}
+	for l := range strings.Lines(text.String()) {
+		require.LessOrEqual(t, len(strings.TrimRight(l, "\n")), 80, l)
+	}
+	var back chaosReport
+	require.NoError(t, json.Unmarshal(object.Bytes(), &back))
+	require.Equal(t, r.Failures[0], back.Failures[0])
+
+	// Of a run without deaths and faults.
+	text.Reset()
+	newChaosReport(&sim.Summary{First: 7, Seeds: 1}, 0, false).text(&text)
+	require.Contains(t, text.String(), "recovery  no message was lost with a task\n")
+	require.Contains(t, text.String(), "\nFaults: 0\n")
+}
+
+// golden compares got with a file of testdata, or writes it with UPDATE=1.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if os.Getenv("UPDATE") != "" {
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+func TestChaosFailure(t *testing.T) {
+	r := made()
+	require.EqualError(t, r.failure(false), "120 of 500 seeds failed: 8 (acks), 17 (the run ends), and 118 more\ninterrupted after 500 seeds")
+	r.Failures = r.Failures[:1]
+	require.EqualError(t, r.failure(true), "seed 8: acks: s0 message 3 of split 1 is acked, but its tuple is missing (at 1.5s); "+
+		"to see it again: egret chaos sim --seed 8 -v; with at 1.2s kill count/2; from 2s to 3s delay report 0..400ms\ninterrupted after 500 seeds")
+	require.NoError(t, newChaosReport(&sim.Summary{Seeds: 1}, time.Second, false).failure(false))
+}
+
+func TestChaosProgress(t *testing.T) {
+	s := &sim.Summary{Seeds: 100, Failed: 1}
+	o := chaosOptions{seeds: 1500}
+	require.Equal(t, "100 of 1,500 seeds  10.0/s  1 failed  2m20s left", o.progress(s, 10*time.Second))
+	o = chaosOptions{seeds: 1 << 40, minutes: 1.5}
+	require.Equal(t, "100 seeds  10.0/s  1 failed  1m20s left", o.progress(s, 10*time.Second))
+	require.Equal(t, "100 seeds  1.0/s  1 failed  0s left", o.progress(s, 100*time.Second))
+
+	var b bytes.Buffer
+	p := &progress{w: &b, lines: true}
+	text := func() string { return "text" }
+	for _, s := range []time.Duration{1, 29, 30, 31, 59, 61} {
+		p.now(s*time.Second, text)
+	}
+	require.Equal(t, "text\ntext\n", b.String())
+	b.Reset()
+	p = &progress{w: &b, terminal: true}
+	for _, ms := range []time.Duration{1, 100, 150, 200} {
+		p.now(ms*time.Millisecond, text)
+	}
+	require.Equal(t, "\rtext\rtext", b.String())
+	p = &progress{w: &b}
+	p.now(time.Hour, text)
+	require.Equal(t, "\rtext\rtext", b.String(), "nothing with --json")
 }

@@ -312,6 +312,24 @@ func (p *progress) line(r *Running) {
 	p.text(text)
 }
 
+// now shows what text returns, ten times a second on a terminal and now and then
+// elsewhere if lines says so. took is the time since the beginning.
+func (p *progress) now(took time.Duration, text func() string) {
+	every := lineEvery
+	if p.terminal {
+		every = 100 * time.Millisecond
+	}
+	if took-p.at < every || !p.terminal && !p.lines {
+		return
+	}
+	p.at = took
+	if p.terminal {
+		p.text(text())
+	} else {
+		fmt.Fprintln(p.w, text())
+	}
+}
+
 func (p *progress) text(s string) {
 	if p.terminal {
 		fmt.Fprintf(p.w, "\r%-*s", p.shown, s)

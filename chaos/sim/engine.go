@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/egretstream/egret/chaos"
 )
 
 // Options are how [Seed] and [Seeds] run. The zero value will do.
@@ -45,6 +47,8 @@ type Report struct {
 type Failure struct {
 	Seed uint64 `json:"seed"`
 	Violation
+	// Plan is the faults that it takes, if that was found out.
+	Plan chaos.Plan `json:"plan,omitempty"`
 }
 
 func (f *Failure) Error() string {
@@ -60,7 +64,7 @@ func (f *Failure) Error() string {
 func Seed(seed uint64, o Options) (Report, error) {
 	report, bad := play(func(log io.Writer) *run { return newRun(draw(seed, &o), log) }, &o)
 	if bad != nil {
-		return report, &Failure{seed, *bad}
+		return report, &Failure{Seed: seed, Violation: *bad}
 	}
 	return report, nil
 }

@@ -48,6 +48,6 @@ func TestSeedLog(t *testing.T) {
 }
 
 func TestFailureNamesTheSeed(t *testing.T) {
-	f := &Failure{7, Violation{Invariant: "acks", What: "m is acked too early", At: 3}}
+	f := &Failure{Seed: 7, Violation: Violation{Invariant: "acks", What: "m is acked too early", At: 3}}
 	require.EqualError(t, f, "seed 7: acks: m is acked too early (at 3ns); to see it again: egret chaos sim --seed 7 -v")
 }
