@@ -156,6 +156,30 @@ func TestReadmeProgram(t *testing.T) {
 	require.Equal(t, "the 2\ncow 1\njumped 1\n", string(out))
 }
 
+// A seed gives the same run, to the byte of its log, in every process: whatever the
+// cores, the garbage collector, the environment and the seeds of Go's maps are there.
+func TestSimulationInTwoProcesses(t *testing.T) {
+	t.Parallel()
+	log := func(seed string, env ...string) string {
+		p := exec.Command(os.Args[0], "chaos", "sim", "--seed", seed, "-v")
+		p.Env = append(append(os.Environ(), programEnv+"=nothing"), env...)
+		p.Dir = t.TempDir()
+		var errs strings.Builder
+		p.Stderr = &errs
+		out, err := p.Output()
+		require.NoError(t, err, "%s", &errs)
+		require.Empty(t, errs.String())
+		return string(out)
+	}
+	for _, seed := range []string{"13", "16", "27", "29"} { // faults, hangs, losses, lives that end again
+		one := log(seed, "GOMAXPROCS=1", "GOGC=off", "TZ=UTC")
+		two := log(seed, "GOMAXPROCS=4", "GOGC=5", "TZ=Asia/Tokyo", "LANG=de_DE.UTF-8", "GODEBUG=asyncpreemptoff=1", "EGRET_X="+strings.Repeat("x", 5000))
+		require.True(t, strings.HasPrefix(one, "seed "+seed+", "), "only the log is on the output")
+		require.Regexp(t, `\n\d+ events, hash [0-9a-f]{16}\n$`, one)
+		require.True(t, one == two, "two processes write other logs of seed %s", seed)
+	}
+}
+
 // A lock that somebody holds by mistake does not hold up a start for ever.
 func TestStartWithLockedLetters(t *testing.T) {
 	t.Parallel()

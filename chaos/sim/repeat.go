@@ -16,6 +16,9 @@ func play(fresh func(log io.Writer) *run, o *Options) (Report, *Violation) {
 	}
 	r.play()
 	report, bad := r.report(), r.rec.bad
+	if o.Log != nil { // says of what the lines do not that it was the same
+		_, _ = fmt.Fprintf(o.Log, "%d events, hash %016x\n", report.Events, report.Hash)
+	}
 	if o.Once {
 		return report, bad
 	}
