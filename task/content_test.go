@@ -58,6 +58,7 @@ func TestContent(t *testing.T) {
 				p.Slots, p.Refs = []tuple.Slot{{Tree: tuple.TreeID{Seq: 3}, Edge: 5, Count: 1}}, []tuple.Ref{{}}
 			}, []any{1, "x"}),
 			&acker.Report{}, &acker.Report{From: 1}, &acker.Report{FromLife: 1}, &acker.Report{To: 1}, &acker.Report{ToLife: 1},
+			&acker.Report{View: []acker.Death{{}}}, &acker.Report{Entries: []acker.Entry{{}}}, &acker.Report{Fails: []acker.Fail{{}}}, &acker.Report{Held: []acker.Held{{}}},
 			&acker.Report{View: []acker.Death{{Task: 1}}}, &acker.Report{View: []acker.Death{{Life: 1}}},
 			&acker.Report{Entries: []acker.Entry{{Seq: 1}}}, &acker.Report{Entries: []acker.Entry{{Xor: 1}}}, &acker.Report{Entries: []acker.Entry{{Mask: 1}}},
 			&acker.Report{Entries: []acker.Entry{{Seq: 1}, {Seq: 2}}}, &acker.Report{Entries: []acker.Entry{{Seq: 2}, {Seq: 1}}},
