@@ -10,90 +10,126 @@ import (
 	"github.com/egretstream/egret/tuple"
 )
 
-// A look is at one event of a run, to tell a person how two runs differ.
+// A look is at the present event of a run, to tell a person how two runs differ. What
+// happens is kept as it is until the next event, and put into words only if it is asked
+// for.
 type look struct {
 	event int // counted from 1
+	kind  kind
+	proc  *proc // whose event it is; nil: of a link or the test
+	step  step  // of a call; "": none
+	from  *proc // of the message that it is about; nil: none
+	class string
+	deeds []done
+	lines []byte // the log's
+
+	// In words.
 	at    time.Duration
 	who   string
 	doing string
 	told  []told
 }
 
-// A told is something that happened in the event, in words.
+// A done is a deed, or a line of the log.
+type done struct {
+	deed  deed
+	to    *proc
+	body  any
+	n     time.Duration
+	hash  uint64 // of the run up to here
+	lines int    // of the log, with this one; in bytes
+}
+
+// A told is a deed in words.
 type told struct {
 	words string
 	rows  [][]string // what is in the message; of a parcel: the fields of its tuples
-	hash  uint64     // of the run up to here
+	hash  uint64
 }
 
-// happens says which event it is that comes now.
+// happens begins with an event and forgets the one before.
 func (l *look) happens(w *World, e *event) {
-	if w.count != l.event {
-		return
-	}
-	l.at, l.doing = w.now, kindNames[e.kind]
-	if p := e.proc; p != nil {
-		l.who = p.label
-	} else if e.link != nil {
-		l.who = e.link.to.label
+	clear(l.deeds)
+	l.event, l.kind, l.proc, l.step, l.from, l.class = w.count, e.kind, e.proc, "", nil, ""
+	l.deeds, l.lines = l.deeds[:0], l.lines[:0]
+	if e.link != nil {
+		l.proc = e.link.to
 	}
 }
 
-// calls says which call the event is.
+// calls says which call of an actor the event is.
 func (l *look) calls(w *World, p *proc, s step, m message) {
-	if w.count != l.event {
-		return
-	}
-	l.who, l.doing = p.label, string(s)
+	l.proc, l.step, l.from = p, s, m.from
 	if m.body != nil {
-		l.doing += " " + w.thing(m.body)
-	}
-	if m.from != nil && m.from != p {
-		l.doing += " from " + m.from.label
+		l.class = w.class(m.body)
 	}
 }
 
 // notes takes a line of the log.
 func (l *look) notes(w *World, line []byte) {
-	if w.count == l.event {
-		_, text, _ := strings.Cut(string(line), " ")
-		l.told = append(l.told, told{words: "makes the log say \"" + text + "\"", hash: w.hash})
-	}
+	l.lines = append(l.lines, line...)
+	l.did(w, logs, nil, nil, 0)
 }
 
 func (l *look) did(w *World, d deed, to *proc, body any, n time.Duration) {
-	if w.count != l.event {
-		return
+	l.deeds = append(l.deeds, done{d, to, body, n, w.hash, len(l.lines)})
+}
+
+// tell puts the event into words. The messages that were sent in it are as they were
+// sent.
+func (l *look) tell(w *World) {
+	l.at, l.doing = w.now, kindNames[l.kind]
+	if l.proc != nil {
+		l.who = l.proc.label
 	}
-	t := told{hash: w.hash}
-	switch d {
+	if l.step != "" {
+		l.doing = strings.TrimSpace(string(l.step) + " " + l.class)
+		if l.from != nil && l.from != l.proc {
+			l.doing += " from " + l.from.label
+		}
+	}
+	lines := 0
+	for i := range l.deeds {
+		d := &l.deeds[i]
+		t := told{words: d.words(w), hash: d.hash}
+		if d.deed == logs {
+			_, text, _ := strings.Cut(string(l.lines[lines:d.lines]), " ") // without the time
+			t.words = fmt.Sprintf("makes the log say %q", text)
+			lines = d.lines
+		}
+		if p, is := d.body.(*tuple.Parcel); is {
+			t.rows = rowsOf(p)
+		} else if s := w.describe(d.body); s != "" {
+			t.rows = [][]string{{s}}
+		}
+		l.told = append(l.told, t)
+	}
+}
+
+func (d *done) words(w *World) string {
+	switch d.deed {
 	case sends:
-		t.words = "sends " + w.thing(body) + " to " + to.label
+		return "sends " + w.thing(d.body) + " to " + d.to.label
 	case sets:
-		t.words = fmt.Sprintf("sets a timer of %v for %s", n, w.thing(body))
+		return fmt.Sprintf("sets a timer of %v for %s", d.n, w.thing(d.body))
 	case asks:
-		t.words = "calls Block"
+		return "calls Block"
 	case gets:
-		t.words = "returns " + w.thing(body)
+		return "returns " + w.thing(d.body)
 	case posts:
-		t.words = "posts " + w.thing(body)
+		return "posts " + w.thing(d.body)
 	case watches:
-		t.words = "watches " + to.label
+		return "watches " + d.to.label
 	case stops:
-		t.words = "stops " + to.label
+		return "stops " + d.to.label
 	case spends:
-		t.words = "spends " + n.String()
+		return "spends " + d.n.String()
 	case hung:
-		t.words = "hangs for " + n.String()
+		return "hangs for " + d.n.String()
 	case rests:
-		t.words = [...]string{"wants no other turn", "wants another turn"}[n]
+		return "wants another turn"
 	}
-	if p, is := body.(*tuple.Parcel); is {
-		t.rows = rowsOf(p)
-	} else if s := w.describe(body); s != "" {
-		t.rows = [][]string{{s}}
-	}
-	l.told = append(l.told, t)
+	return ""
 }
 
 // thing names a message: the class, and how many tuples.

@@ -3,8 +3,6 @@ package sim
 import (
 	"fmt"
 	"io"
-
-	"github.com/egretstream/egret/amount"
 )
 
 // play runs what fresh makes and, unless it is to be run once, runs it again to see that
@@ -38,53 +36,46 @@ const repeatable = "repeatable"
 const cause = "Code in a topology must be a function of what it is given. " +
 	"Look there for a clock, a goroutine, the order of a map, an address, or a generator of its own"
 
-// lookAt finds words for how the runs of a seed differ in an event. It runs the seed
-// again and again up to there, until two runs differ; code may be another only now and
-// then. If a run is another before that event, that event is the one.
-func lookAt(event int, first *trace, fresh func(log io.Writer) *run) *Violation {
-	var seen []*look
-	for range 30 {
-		r := fresh(nil)
-		l := &look{event: event}
-		r.w.trace, r.w.look = first.again(), l
-		r.w.trace.stop = event
-		r.play()
-		if d := r.w.trace.differs; d > 0 && d < event {
-			event, seen = d, nil
-			continue
-		}
-		if l.doing == "" {
-			continue // this time the run has ended before
-		}
-		seen = append(seen, l)
-		if what := seen[0].other(l); what != "" {
-			return differs(l, what)
-		}
-	}
-	if len(seen) > 0 {
-		return differs(seen[0], "what it does there was another once, and was not in "+amount.Of(len(seen), "more run"))
-	}
-	return &Violation{Invariant: repeatable, What: fmt.Sprintf("event %d is not the same in two runs of the seed, and mostly the run ends before it. %s", event, cause)}
-}
-
-func differs(l *look, what string) *Violation {
-	return &Violation{repeatable, fmt.Sprintf("event %d, %s, %s: %s. %s", l.event, l.who, l.doing, what, cause), l.at}
-}
-
 // repeat runs again what was run once, and compares.
 func repeat(first *trace, report *Report, fresh func(log io.Writer) *run) *Violation {
 	r := fresh(nil)
-	r.w.trace = first.again()
+	first.again(r.w, 0)
 	r.play()
 	switch n := r.w.count; {
 	case r.w.trace.differs > 0:
-		return lookAt(r.w.trace.differs, first, fresh)
+		return explain(r.w.look, first, fresh)
 	case r.rec.bad != nil:
 		return r.rec.bad
 	case n < len(first.hashes):
-		return lookAt(n+1, first, fresh)
+		return &Violation{repeatable, fmt.Sprintf("the run has ended after event %d, and before it has had %d. %s", n, len(first.hashes), cause), r.w.now}
 	case r.w.hash != report.Hash:
 		return &Violation{repeatable, fmt.Sprintf("two runs have the same %d events and are not the same at their end. %s", n, cause), r.w.now}
 	}
 	return nil
+}
+
+// explain finds words for how an event is not what it was in the first run, of which
+// there are only hashes: it runs the seed again, up to there, until that does something
+// else. Code may be another only now and then, and something else each time. If a run
+// is another before that event, then that event is the one.
+func explain(l *look, first *trace, fresh func(log io.Writer) *run) *Violation {
+	const most = 30
+	for range most {
+		r := fresh(nil)
+		first.again(r.w, l.event)
+		r.play()
+		switch t := r.w.trace; {
+		case t.differs > 0 && t.differs < l.event:
+			l = r.w.look
+		case t.differs == l.event || r.w.count == l.event:
+			if what := l.other(r.w.look); what != "" {
+				return differs(l, what)
+			}
+		}
+	}
+	return differs(l, fmt.Sprintf("what it did there once it did not do in %d more runs", most))
+}
+
+func differs(l *look, what string) *Violation {
+	return &Violation{repeatable, fmt.Sprintf("event %d, %s, %s: %s. %s", l.event, l.who, l.doing, what, cause), l.at}
 }

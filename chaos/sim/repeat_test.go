@@ -123,13 +123,44 @@ func TestRepeatOfTheSame(t *testing.T) {
 	report, bad := play(fresh, &Options{})
 	require.Nil(t, bad)
 	r := fresh(nil)
-	r.w.trace, r.w.look = &trace{}, &look{event: 100}
+	r.w.trace = new(trace)
 	r.play()
 	require.Equal(t, report, r.report())
 	require.Len(t, r.w.trace.hashes, report.Events)
-	require.NotEmpty(t, r.w.look.doing)
-	require.Regexp(t, `^event 100, .*: what it does there was another once, and was not in 30 more runs. `, lookAt(100, r.w.trace, fresh).What)
-	require.Regexp(t, `^event 100000 .* the run ends before it. `, lookAt(100_000, r.w.trace, fresh).What)
+
+	// What cannot be seen again.
+	first := r.w.trace
+	r = fresh(nil)
+	first.again(r.w, 100)
+	r.play()
+	require.Equal(t, 100, r.w.count)
+	require.Zero(t, r.w.trace.differs)
+	require.Regexp(t, `^event 100, .*: what it did there once it did not do in 30 more runs. `, explain(r.w.look, first, fresh).What)
+
+	// A run that ends early.
+	first.hashes = append(first.hashes, 1)
+	require.Regexp(t, `^the run has ended after event \d+, and before it has had \d+. `, repeat(first, &report, fresh).What)
+	first.hashes = first.hashes[:report.Events]
+	report.Hash++
+	require.Regexp(t, `^two runs have the same \d+ events and are not the same at their end. `, repeat(first, &report, fresh).What)
+}
+
+// A difference that comes once in many runs is named all the same.
+func TestRepeatOfARarity(t *testing.T) {
+	plays := 0
+	_, bad := play(func(io.Writer) *run {
+		s := newStage(t, 1, func(s *scene) { s.set.ParcelSize = 1 })
+		plays++
+		rare := plays == 2
+		s.rec.twist = func(b *simBolt, row []any) {
+			if rare && row[4] == int64(3) {
+				row[2] = "rare"
+			}
+		}
+		return s.run
+	}, &Options{})
+	require.Equal(t, 3, plays)
+	require.Contains(t, bad.What, `sends a parcel of 1 tuple to b2a/0#4 with key="rare", and in another run with key=`)
 }
 
 // Every deed is a part of the hash.

@@ -18,25 +18,33 @@ type trace struct {
 	stop    int // ends the run with this event; 0: does not
 }
 
-// again returns the trace of a run that is to be the same.
-func (t *trace) again() *trace { return &trace{hashes: t.hashes, compare: true} }
+// again has a run compared with that of t, and looked at. It ends with the first
+// difference, at the latest with event stop if that is not 0.
+func (t *trace) again(w *World, stop int) {
+	w.trace, w.look = &trace{hashes: t.hashes, compare: true, stop: stop}, new(look)
+}
 
 var (
 	errDiffers = errors.New("not the run that it was before")
 	errStop    = errors.New("looked at")
 )
 
-// seen keeps the event that is over, or compares it.
+// seen keeps the event that is over, or compares it. Where the run ends for that, the
+// look at it is put into words.
 func (t *trace) seen(w *World) {
 	switch n := w.count - 1; {
 	case !t.compare:
 		t.hashes = append(t.hashes, w.hash)
-	case t.differs == 0 && (n >= len(t.hashes) || t.hashes[n] != w.hash):
+		return
+	case n >= len(t.hashes) || t.hashes[n] != w.hash:
 		t.differs = w.count
 		w.fail(errDiffers)
 	case w.count == t.stop:
 		w.fail(errStop)
+	default:
+		return
 	}
+	w.look.tell(w)
 }
 
 // A deed is what code does to the world in an event, beside what the log says.
@@ -52,7 +60,8 @@ const (
 	stops
 	spends
 	hung
-	rests // says whether it wants another turn
+	rests // wants another turn
+	logs  // has the log say something
 )
 
 // did makes a deed a part of the run. n is how long or how much.
