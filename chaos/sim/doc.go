@@ -23,6 +23,11 @@
 //	          |                 | execute, emit, commit                   |
 //	          +-> adversary     +--> record <--------- checks ------------+
 //
+// Code that is not a function of what it is given, but of a clock, a goroutine or the
+// order of a map, is found by running each seed twice: all that a call does is a part of
+// a hash, and the first event after which it is another is named and put into words.
+//
 // A World is not safe for concurrent use. It starts no goroutine and reads no
-// clock; what runs in it must do neither.
+// clock; what runs in it must do neither. Worlds share nothing, so [Seeds] has one on
+// each core.
 package sim
