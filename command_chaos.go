@@ -132,12 +132,7 @@ func (o *chaosOptions) run(c *cobra.Command) error {
 	stderr := c.ErrOrStderr()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	_, quiet := interrupts(func(n int) {
-		if n == 1 {
-			fmt.Fprintln(stderr, "interrupted: waiting for the seeds that have begun; twice more to exit at once")
-		}
-		stop()
-	})
+	_, quiet := interrupts(func(int) { stop() })
 	defer quiet()
 	inTime := ctx
 	if o.minutes > 0 {
@@ -151,8 +146,13 @@ func (o *chaosOptions) run(c *cobra.Command) error {
 	}
 	show := newProgress(stderr)
 	show.lines = !o.verbose && !o.json
-	began := time.Now()
+	began, told := time.Now(), false
 	s := sim.Seeds(inTime, o.first, o.seeds, so, func(s *sim.Summary) {
+		if ctx.Err() != nil && !told {
+			told = true
+			show.clear()
+			fmt.Fprintln(stderr, "interrupted: waiting for the seeds that have begun; twice more to exit at once")
+		}
 		took := time.Since(began)
 		show.now(took, func() string { return o.progress(s, took) })
 	})

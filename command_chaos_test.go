@@ -2,6 +2,7 @@ package egret
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -104,6 +105,25 @@ func TestChaosReportFiles(t *testing.T) {
 		require.Equal(t, 2, r.Seeds)
 	}
 	require.Equal(t, []string{"a.json", "a.md", "b.json", "b.md", "c.txt.json", "c.txt.md"}, names)
+}
+
+// A run that is interrupted reports on the seeds that were run, and fails.
+func TestChaosInterrupted(t *testing.T) {
+	for _, length := range []string{"--seeds=5", "--minutes=5"} {
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		var out, errs bytes.Buffer
+		c := chaosCommand()
+		c.SetArgs([]string{"sim", length})
+		c.SetOut(&out)
+		c.SetErr(&errs)
+		c.SilenceErrors, c.SilenceUsage = true, true
+		err := c.ExecuteContext(ctx)
+		require.EqualError(t, err, "interrupted after 0 seeds")
+		require.Equal(t, ExitFailed, exitCode(err))
+		require.Contains(t, out.String(), "seeds     0 from 1 on, each run twice, in ")
+		require.Contains(t, out.String(), ", interrupted\n")
+	}
 }
 
 // made is what many seeds might have come to.
