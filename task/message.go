@@ -106,13 +106,15 @@ func Class(msg any) string {
 	case *tuple.Parcel:
 		return "parcel"
 	case *acker.Report:
-		if len(m.Entries)+len(m.Fails)+len(m.Lost) == 0 {
-			if len(m.Queued) == 0 {
-				return "held"
-			}
+		switch {
+		case len(m.Entries)+len(m.Fails) > 0:
+			return "report"
+		case len(m.Lost) > 0:
+			return "lost"
+		case len(m.Queued) > 0:
 			return "still-queued"
 		}
-		return "report"
+		return "held"
 	case *Limit:
 		return "limit"
 	case *Ask:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -32,7 +33,7 @@ const s0, b1a, b2a = "s0/0", "b1a/0", "b2a/0"
 
 func newStage(t *testing.T, seed uint64, edit func(*scene)) *stage {
 	s := &scene{
-		seed: seed, mood: deadly, keys: 10, net: Links{LateEvery: -1, FreezeEvery: -1}, cost: 20 * us,
+		seed: seed, keys: 10, net: Links{LateEvery: -1, FreezeEvery: -1}, cost: 20 * us,
 		set: task.Settings{
 			ParcelSize: 4, Linger: ms, MaxPending: 100, PendingBytes: 1 << 20, TreeSize: 4,
 			MessageTimeout: time.Second, MaxReplays: 8, Began: time.Unix(1_000_000_000, 0), Logger: slog.New(slog.DiscardHandler),
@@ -45,6 +46,14 @@ func newStage(t *testing.T, seed uint64, edit func(*scene)) *stage {
 	}
 	edit(s)
 	return &stage{run: newRun(s, nil), t: t, chance: rand.New(rand.NewPCG(seed, 0x616476))}
+}
+
+func planOf(text string) chaos.Plan {
+	p, err := chaos.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return p
 }
 
 // with adds a rule to those of the network.
@@ -149,7 +158,7 @@ var cases = []struct {
 		// A tuple fails, and its parcel's entry overtakes every other report (R6).
 		"entries out of order with failures",
 		func(s *scene) {
-			s.parts[1].spend, s.parts[1].trouble, s.parts[1].oneIn = 20*ms, failures, 5
+			s.parts[1].spend, s.plan = 20*ms, planOf("refuse b1a 20%")
 			s.set.TreeSize, s.set.ParcelSize = 64, 64
 		},
 		func(s *stage) {
@@ -169,7 +178,7 @@ var cases = []struct {
 		// back by the news of the death. It counts all the same (R7).
 		"poison with a late report",
 		func(s *scene) {
-			s.parts[2].trouble, s.parts[2].oneIn, s.parts[0].splits = poison, 40, []int{60}
+			s.plan, s.parts[0].splits = planOf("poison b2a 6%"), []int{60}
 			s.set.MaxReplays = 3
 		},
 		func(s *stage) {
@@ -217,7 +226,8 @@ var cases = []struct {
 		"a reader that panics",
 		func(s *scene) {
 			s.guarantee = topology.AtMostOnce
-			s.parts[0].prompt, s.parts[0].perCall, s.parts[0].errs, s.parts[0].wait = true, 16, 100, 400*ms
+			s.parts[0].prompt, s.parts[0].perCall, s.parts[0].wait = true, 16, 400*ms
+			s.plan = planOf("panic s0 0.2%; break s0 1%")
 			s.parts[0].splits = []int{300, 300, 300}
 		},
 		func(s *stage) {
@@ -234,7 +244,7 @@ var cases = []struct {
 		// behind them.
 		"the end behind kept parcels",
 		func(s *scene) {
-			s.mood, s.guarantee, s.set.ParcelSize = peaceful, topology.AtMostOnce, 48
+			s.guarantee, s.set.ParcelSize = topology.AtMostOnce, 48
 			s.parts[0].perCall, s.parts[1].spend, s.parts[2].spend = 256, 0, 20*ms
 		},
 		func(s *stage) {
@@ -286,7 +296,7 @@ var cases = []struct {
 		"an input that begins again behind its end",
 		func(s *scene) {
 			s.parts[0].queue, s.parts[0].splits = &queuePlan{most: 50, eager: true}, []int{30}
-			s.parts[1].act, s.parts[1].trouble, s.parts[1].oneIn = counting, failures, 3
+			s.parts[1].act, s.plan = counting, planOf("refuse b1a 30%")
 			s.parts[2].act, s.parts[2].hold = holding, 100
 		},
 		func(s *stage) {

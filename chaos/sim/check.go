@@ -23,6 +23,7 @@ import (
 // see moment.
 type record struct {
 	w       *World
+	adv     *adversary
 	scene   *scene
 	plan    *topology.Plan
 	ms      []*metrics.Task
@@ -44,12 +45,10 @@ type record struct {
 
 	// What happened that explains more than the usual.
 	kills, crashes, panics, broken int
-	crossed                        map[string]int // panics outside Execute, by task
 	harm                           map[*proc]bool // by a panic
 	timeouts                       bool           // trees may time out
 	forgot                         int            // entries of reports that were dropped
 	hung                           int            // calls
-	hungIn                         map[string]int // of those, outside Execute, by task
 
 	twist func(b *simBolt, row []any) // of tests: changes what a bolt emits
 
@@ -171,7 +170,7 @@ func (v *Violation) String() string { return fmt.Sprintf("%s: %s (at %v)", v.Inv
 func newRecord(w *World, s *scene) *record {
 	rec := &record{
 		w: w, scene: s,
-		roots: map[uint64]*root{}, places: map[place]*execution{}, owners: map[routeKey]int{}, halves: map[routeKey][]int{}, crossed: map[string]int{}, harm: map[*proc]bool{}, hungIn: map[string]int{},
+		roots: map[uint64]*root{}, places: map[place]*execution{}, owners: map[routeKey]int{}, halves: map[routeKey][]int{}, harm: map[*proc]bool{},
 	}
 	for i := range s.parts {
 		rec.splits, rec.queues = append(rec.splits, nil), append(rec.queues, nil)
@@ -402,19 +401,6 @@ func (rec *record) panicked(p *proc) {
 	rec.died()
 }
 
-func (rec *record) broke() { rec.broken++ }
-
-// cross reports whether a bolt is to panic outside Execute.
-func (rec *record) cross(b *simBolt, what string) bool {
-	p := &rec.scene.parts[b.part]
-	if rec.crossed[b.name()] >= p.cross || mix(uint64(b.number), 'x', uint64(len(what)+b.ticks))%3 != 0 {
-		return false
-	}
-	rec.crossed[b.name()]++
-	rec.panicked(b.proc)
-	return true
-}
-
 // event checks what people are told.
 func (rec *record) event(e task.Event) {
 	switch e := e.(type) {
@@ -453,7 +439,7 @@ func (rec *record) event(e task.Event) {
 			rec.violate("retained", "%s", e.Text)
 		}
 	case *task.StoreError:
-		if rec.store == nil || rec.store.fails == 0 {
+		if rec.store == nil || rec.store.failed == 0 {
 			rec.violate("dead letters", "cannot %s: an error that no store has returned: %v", e.Doing, e.Err)
 		}
 	case *task.QueueError:

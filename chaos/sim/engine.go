@@ -13,8 +13,11 @@ type Options struct {
 	// Tuples is about how many tuples a run executes when nothing goes wrong.
 	// Default 1,000. With another number a seed draws another scene.
 	Tuples int
-	// Peaceful draws no faults. The scenes are others than without it.
+	// Peaceful draws no faults.
 	Peaceful bool
+	// Plan, if not nil, takes the place of the faults that a seed draws. An empty one
+	// plays the scene without faults.
+	Plan *chaos.Plan
 	// Log, if given, gets what a seed has drawn and a line for each event of its first
 	// run.
 	Log io.Writer

@@ -1,68 +1,35 @@
 package sim
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
 
-// hangs are the calls of a scene's parts that do not come back for long. The zero
-// value has none.
-type hangs struct {
-	oneIn  int           // one in so many tuples at a bolt finds it hanging; 0: none
-	always int           // one in so many of those does so each time
-	own    int           // hangs in Prepare, Tick, Finish and Next that are left, of each task
-	most   time.Duration // of one
-}
-
-func (h *hangs) any() bool { return h.most > 0 }
-
-// drawHangs has numbers of its own, so that a seed without hangs draws what it
-// always drew.
-func (s *scene) drawHangs() {
+// drawStuck draws whether a scene's engine looks for tasks that hang. It has numbers
+// of its own.
+func (s *scene) drawStuck() {
 	r := rand.New(rand.NewPCG(s.seed, 0x68616e67))
-	if s.mood < deadly || !chance(r, 25) {
-		return
+	if chance(r, 35) {
+		s.set.StuckAfter = min(one(r, 50*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond, 2*time.Second), s.set.MessageTimeout/4)
+		s.set.Replace = chance(r, 80)
 	}
-	h := &s.hangs
-	s.set.StuckAfter = min(one(r, 50*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond, 2*time.Second), s.set.MessageTimeout/4)
-	s.set.Replace = chance(r, 80)
-	h.most = time.Duration(one(r, 2, 3, 10)) * s.set.StuckAfter
-	if chance(r, 80) {
-		h.oneIn = 100 + r.IntN(400)
-		h.always = one(r, 1, 2, 5)
-		if !s.set.Replace {
-			h.always = 1 << 30 // one that always outlasts the timeout would be tried for ever
-		}
-	}
-	if h.oneIn == 0 || chance(r, 40) {
-		h.own = 1 + r.IntN(2)
-	}
-}
-
-func (h *hangs) String() string {
-	if !h.any() {
-		return ""
-	}
-	return fmt.Sprintf(", one in %d hangs, one in %d of them always, %d in other calls, for up to %v", h.oneIn, h.always, h.own, h.most)
 }
 
 // hang makes the part whose code is running hang, for longer or shorter than may
 // be. It books a death, which the engine will make of it, if so it is set.
-func (rec *record) hang(p *proc, x uint64) {
-	h, set := &rec.scene.hangs, &rec.scene.set
-	d := time.Duration(x % uint64(h.most))
+func (rec *record) hang(p *proc, d time.Duration) {
+	set := &rec.scene.set
 	rec.hung++
+	rec.adv.did(chaos.Hang, "")
 	silent := d
 	if set.Replace {
 		silent = min(d, 2*set.StuckAfter)
 	}
-	if silent > set.MessageTimeout/4 {
-		rec.timeouts = true
-	}
+	rec.silent(silent)
 	if set.Replace && d >= set.StuckAfter*3/4 && p.state != ended { // it may be seen so
 		rec.kills++
 		rec.died()
@@ -70,35 +37,32 @@ func (rec *record) hang(p *proc, x uint64) {
 	rec.w.Hang(d)
 }
 
-// hangIn hangs in a call outside Execute, as often as is drawn for the task.
-func (rec *record) hangIn(p *proc, task, what string) {
-	h := &rec.scene.hangs
-	if h.own == 0 || rec.w.blocking || rec.hungIn[task] >= h.own {
+// hangIn hangs in a call outside Execute if a fault was armed for it. A call under
+// Block cannot.
+func (rec *record) hangIn(p *proc, id tuple.TaskID, in chaos.Call) {
+	if rec.w.blocking {
 		return
 	}
-	x := mix(uint64(len(rec.bolts)), uint64(len(what)), rec.calls)
-	if x%4 == 0 {
-		rec.hungIn[task]++
-		rec.hang(p, x>>3)
+	if h := rec.adv.strikes(chaos.Hang, id, in); h != nil {
+		rec.hang(p, h.Most)
 	}
 }
 
-// hangWith hangs with a tuple, if it is one of those that do this.
+// hangWith hangs with a tuple, if it is one of those that do this: one in two of
+// them each time, unless nobody would end that.
 func (rec *record) hangWith(b *simBolt, e *execution) {
-	h := &rec.scene.hangs
-	if h.oneIn == 0 {
-		return
-	}
-	x := mix(e.id, 'h', uint64(b.part))
-	if x%uint64(h.oneIn) != 0 {
-		return
-	}
-	if again := x / uint64(h.oneIn) % uint64(h.always); e.hangs > 0 && again != 0 {
-		return
+	d := time.Duration(0)
+	if h := rec.adv.strikes(chaos.Hang, b.id(), ""); h != nil {
+		d = h.Most
+	} else {
+		x := mix(e.id, 'h', uint64(b.part))
+		if h = rec.adv.hits(chaos.Hang, b.id(), x); h == nil || e.hangs > 0 && (!rec.scene.set.Replace || x>>40%2 == 0) {
+			return
+		}
+		d = time.Duration(mix(e.id, 'H', 0) % uint64(h.Most)) // the same each time: a message hangs for good or does not
 	}
 	e.hangs++
 	e.root.head().kinHangs++
-	d := mix(e.id, 'H', 0) // the same each time: a message hangs for good or does not
 	rec.hang(b.proc, d)
 	b.isLate()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -28,7 +29,7 @@ type letterBook struct {
 // on it.
 func (s *scene) drawMourner() {
 	r := rand.New(rand.NewPCG(s.seed, 0x6d6f75726e))
-	if s.guarantee == topology.AtMostOnce || s.mood == peaceful || !chance(r, 60) {
+	if s.guarantee == topology.AtMostOnce || !chance(r, 60) {
 		return
 	}
 	p := part{name: "letters", parallel: 1 + r.IntN(2), mourns: map[int]topology.Grouping{}, spend: one[time.Duration](r, 0, time.Millisecond, 30*time.Millisecond)}
@@ -39,12 +40,6 @@ func (s *scene) drawMourner() {
 	}
 	if len(p.mourns) == 0 {
 		return
-	}
-	if chance(r, 50) {
-		p.trouble, p.oneIn = one(r, failures, rejects), 1+r.IntN(4)
-		if s.mood >= deadly && chance(r, 30) {
-			p.trouble = accident
-		}
 	}
 	s.parts = append(s.parts, p)
 }
@@ -102,22 +97,21 @@ func (b *simBolt) mourn(in tuple.Tuple) error {
 	if p.spend > 0 {
 		rec.w.Spend(time.Duration(mix(m.id, 'd', uint64(l.tries)) % uint64(p.spend+1)))
 	}
-	x := mix(m.id, 'l', 0)
-	if p.trouble != none && x%uint64(p.oneIn) == 0 {
-		again := l.refused < 1+int(x>>32%4)
-		switch {
-		case p.trouble == rejects:
-			l.refused++
-			l.rejects++
-			return bolt.Reject(errTuple)
-		case p.trouble == accident && l.refused == 0:
-			l.refused++
-			rec.panicked(b.proc)
-			panic(panicText)
-		case p.trouble == failures && again:
-			l.refused++
-			return errTuple
-		}
+	what := rec.trouble(b.id(), mix(m.id, 'l', 0), l.refused)
+	if what != "" {
+		l.refused++
+	}
+	switch what {
+	case "":
+	case chaos.Reject:
+		rec.adv.did(what, "")
+		l.rejects++
+		return bolt.Reject(errTuple)
+	case chaos.Refuse:
+		rec.adv.did(what, "")
+		return errTuple
+	default:
+		rec.panicNow(b.proc, what)
 	}
 	l.heard = append(l.heard, rec.moment(b.proc))
 	return nil

@@ -9,19 +9,18 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
 )
 
 // A queuePlan is what the queue of a part does.
 type queuePlan struct {
-	bare   bool // has no Open
-	opens  int  // errors of Open, for each life that has one
-	most   int  // how often a message may fail before it is given up
-	eager  bool // ends when there is nothing to deliver, and waits for no answer
-	errs   int  // one in so many calls errs; 0: none
-	panics int  // that are left, of each task
-	deaf   bool // its Next ignores the context at times
+	bare  bool // has no Open
+	most  int  // how often a message may fail before it is given up
+	eager bool // ends when there is nothing to deliver, and waits for no answer
+	deaf  bool // its Next ignores the context at times
 }
 
 // drawQueues makes queues of some spouts. It has numbers of its own, so that the
@@ -38,11 +37,7 @@ func (s *scene) drawQueues() {
 		if !p.spout() || !chance(r, 33) {
 			continue
 		}
-		q := &queuePlan{bare: chance(r, 40), most: one(r, 1, 2, 5), eager: waits || chance(r, 40), deaf: chance(r, 20)}
-		if s.mood >= deadly {
-			q.errs, q.panics, q.opens = one(r, 0, 5, 30), one(r, 0, 0, 1, 2), one(r, 0, 0, 1, 3)
-		}
-		p.queue = q
+		p.queue = &queuePlan{bare: chance(r, 40), most: one(r, 1, 2, 5), eager: waits || chance(r, 40), deaf: chance(r, 20)}
 		total := 0
 		for _, n := range p.splits {
 			total += n
@@ -52,25 +47,24 @@ func (s *scene) drawQueues() {
 }
 
 func (q *queuePlan) String() string {
-	return fmt.Sprintf("a queue, eager %v, delivers up to %d failures, errs one in %d calls and %d times in Open, panics %d", q.eager, q.most, q.errs, q.opens, q.panics)
+	return fmt.Sprintf("a queue, eager %v, delivers up to %d failures", q.eager, q.most)
 }
 
 // A queueBook is the queue of a part, which its tasks share: it keeps the truth
 // about each delivery. What comes again is a new message.
 type queueBook struct {
-	rec     *record
-	part    int
-	plan    *queuePlan
-	total   int         // messages
-	fresh   int         // of them, that were delivered at least once
-	all     []*delivery // by the id that an answer has
-	open    []*delivery // without an answer, so far as is known
-	again   []*delivery // that have to come again
-	lives   []*simQueue
-	eof     bool // Next has said so
-	calls   uint64
-	errs    int            // in a row
-	crossed map[string]int // panics, by task
+	rec   *record
+	part  int
+	plan  *queuePlan
+	total int         // messages
+	fresh int         // of them, that were delivered at least once
+	all   []*delivery // by the id that an answer has
+	open  []*delivery // without an answer, so far as is known
+	again []*delivery // that have to come again
+	lives []*simQueue
+	eof   bool // Next has said so
+	calls uint64
+	errs  int // in a row
 }
 
 // A delivery is one message of a queue as Egret sees it.
@@ -89,7 +83,6 @@ type simQueue struct {
 	book   *queueBook
 	proc   *proc
 	task   string
-	opens  int // calls
 	open   bool
 	closed int
 	hand   int // deliveries without an answer
@@ -104,7 +97,7 @@ type openingQueue struct{ *simQueue }
 
 func (rec *record) newQueueBook(part int) *queueBook {
 	p := &rec.scene.parts[part]
-	return &queueBook{rec: rec, part: part, plan: p.queue, total: p.splits[0], crossed: map[string]int{}}
+	return &queueBook{rec: rec, part: part, plan: p.queue, total: p.splits[0]}
 }
 
 // queue is the factory of a part's queue.
@@ -152,9 +145,10 @@ func (b *queueBook) look() {
 func (b *queueBook) take(q *simQueue) *delivery {
 	d := &delivery{to: q}
 	death := -1
+	var was *delivery
 	switch {
 	case len(b.again) > 0 && (b.fresh == b.total || b.draw('a')%2 == 0):
-		was := b.again[0]
+		was = b.again[0]
 		b.again = b.again[1:]
 		d.number, d.fails, death = was.number, was.fails, was.m.death
 		if errors.Is(was.why, spout.ErrFailed) {
@@ -171,6 +165,9 @@ func (b *queueBook) take(q *simQueue) *delivery {
 	d.m.delivery, d.m.reads, d.m.death = d, 1, death
 	b.all, b.open = append(b.all, d), append(b.open, d)
 	q.hand++
+	if rec := b.rec; was == nil && rec.again(q.id(), d.m.id) {
+		b.again = append(b.again, d) // before it has an answer
+	}
 	return d
 }
 
@@ -183,28 +180,28 @@ func (b *queueBook) draw(what uint64) uint64 {
 // gone reports whether the life was killed before the call that goes on.
 func (q *simQueue) gone() bool { return q.proc.state == ended && q.proc.silent != never }
 
-// panics does so, now and then.
-func (q *simQueue) panics(oneIn uint64) {
-	b := q.book
-	if b.crossed[q.task] < b.plan.panics && b.draw('p')%oneIn == 0 {
-		b.crossed[q.task]++
-		q.ill = q.ill || !q.inNext
-		q.numb = q.numb || q.inNext
-		b.rec.panicked(q.proc)
-		panic(panicText)
+// panics does so if a fault was armed for that call, or for a message in Next.
+func (q *simQueue) panics(in chaos.Call) {
+	rec, id := q.book.rec, q.id()
+	if rec.adv.strikes(chaos.Panic, id, in) == nil && (in != chaos.InNext ||
+		rec.adv.strikes(chaos.Panic, id, "") == nil && (rec.adv.hits(chaos.Panic, id, q.book.draw('p')) == nil)) {
+		return
 	}
+	q.ill = q.ill || !q.inNext
+	q.numb = q.numb || q.inNext
+	rec.panicNow(q.proc, chaos.Panic)
 }
 
-// errs returns an error now and then, the same one not too often in a row.
-func (b *queueBook) fails() error {
-	if b.plan.errs == 0 || b.draw('e')%uint64(b.plan.errs) != 0 {
-		return nil
-	}
-	if b.errs++; b.errs > 3 {
+func (q *simQueue) id() tuple.TaskID { return q.book.rec.adv.tasks[q.task] }
+
+// fails returns an error now and then, the same one not too often in a row.
+func (q *simQueue) fails(in chaos.Call) error {
+	b := q.book
+	if !b.rec.breaks(q.id(), in, b.draw('e'), func() bool { return b.errs < 3 }) {
 		b.errs = 0
 		return nil
 	}
-	b.rec.broke()
+	b.errs++
 	return errBroken
 }
 
@@ -225,7 +222,7 @@ func (q *simQueue) under(during string) {
 func (q openingQueue) Open(_ gocontext.Context, t *spout.Task) error {
 	q.under("Open")
 	q.book.rec.reads(q.proc)
-	rec, plan := q.book.rec, q.book.plan
+	rec := q.book.rec
 	if name := fmt.Sprintf("%s/%d", t.Component, t.Index); name != q.task {
 		rec.violate("answers", "Open of %s is told that it is %s", q.task, name)
 	}
@@ -233,9 +230,8 @@ func (q openingQueue) Open(_ gocontext.Context, t *spout.Task) error {
 		rec.violate("answers", "%s is opened twice", q.task)
 	}
 	rec.w.Spend(time.Duration(q.book.draw('o') % uint64(5*time.Millisecond)))
-	if q.opens++; q.opens <= plan.opens && q.book.draw('O')%2 == 0 {
-		rec.broke()
-		return fmt.Errorf("%w, in Open", errBroken)
+	if err := q.fails(chaos.InOpen); err != nil {
+		return fmt.Errorf("%w, in Open", err)
 	}
 	q.open = true
 	return nil
@@ -255,7 +251,8 @@ func (q *simQueue) Next(ctx gocontext.Context, out *spout.QueueOut) error {
 	q.inNext = true
 	defer func() { q.inNext, q.until = false, rec.w.Now() }()
 	b.look()
-	for n := 1 + int(b.draw('n')%uint64(p.perCall)); n > 0 && !out.Full(); n-- {
+	paused := rec.paused(q.id())
+	for n := 1 + int(b.draw('n')%uint64(p.perCall)); n > 0 && !out.Full() && !paused; n-- {
 		d := b.take(q)
 		if d == nil {
 			break
@@ -266,14 +263,18 @@ func (q *simQueue) Next(ctx gocontext.Context, out *spout.QueueOut) error {
 		} else {
 			out.EmitTo(id, streamName(m.stream), rec.scene.row(m.id, m.id, 0, 0)...)
 		}
-		q.panics(100)
+		q.panics(chaos.InNext)
 	}
 	if most := q.mostInHand(); q.hand > most {
 		rec.violate("pending", "%s has %d messages in hand, and may have %d", q.task, q.hand, most)
 	}
 	rec.w.Spend(time.Duration(b.draw('w') % uint64(p.wait+1)))
-	if err := b.fails(); err != nil {
+	if err := q.fails(chaos.InNext); err != nil {
 		return err
+	}
+	if paused {
+		rec.w.Spend(time.Duration(b.draw('P') % uint64(5*time.Millisecond)))
+		return nil
 	}
 	if b.fresh == b.total && len(b.again) == 0 {
 		if b.plan.eager || len(b.open) == 0 {
@@ -348,9 +349,9 @@ func (q *simQueue) Ack(_ gocontext.Context, id string) error {
 			rec.violate("answers", "%s is acked without a verdict", d.m.name)
 		}
 	}
-	rec.hangIn(q.proc, q.task, "ack")
-	q.panics(60)
-	return q.book.fails()
+	rec.hangIn(q.proc, q.id(), chaos.InAck)
+	q.panics(chaos.InAck)
+	return q.fails(chaos.InAck)
 }
 
 func (q *simQueue) Fail(ctx gocontext.Context, id string, why error) error {
@@ -360,9 +361,9 @@ func (q *simQueue) Fail(ctx gocontext.Context, id string, why error) error {
 	}
 	d.why = why
 	q.checkWhy(ctx, d)
-	q.book.rec.hangIn(q.proc, q.task, "fail")
-	q.panics(40)
-	return q.book.fails()
+	q.book.rec.hangIn(q.proc, q.id(), chaos.InFail)
+	q.panics(chaos.InFail)
+	return q.fails(chaos.InFail)
 }
 
 // checkWhy checks that what a queue is told of a message is true.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/metrics"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
@@ -38,9 +39,10 @@ type run struct {
 
 func newRun(s *scene, log io.Writer) *run {
 	r := &run{scene: s, pairs: creditBook{}}
-	r.w = New(Config{Seed: s.seed, Links: s.net, Cost: s.cost, Block: s.wait, Log: log, Hangs: s.hangs.any(), OnSend: r.onSend, OnTimer: r.onTimer})
+	r.w = New(Config{Seed: s.seed, Links: s.net, Cost: s.cost, Block: s.wait, Log: log, Hangs: s.plans(chaos.Hang, nil), OnSend: r.onSend, OnTimer: r.onTimer})
 	r.rec = newRecord(r.w, s)
 	r.w.describe, r.w.content = describe, task.AppendContent
+	r.rec.timeouts = s.plans(chaos.Forget, nil)
 	if log != nil {
 		_, _ = io.WriteString(log, s.String())
 	}
@@ -66,6 +68,7 @@ func (r *run) play() {
 	}
 	r.rec.jumps = make([]jump, len(plan.Tasks))
 	r.adv = newAdversary(r.w, plan, r.scene.plan, r.rec.witness())
+	r.rec.adv = r.adv
 	set := r.scene.set
 	set.Event, set.Verdict = r.rec.event, r.rec.verdict
 	if r.rec.store != nil {
@@ -162,7 +165,7 @@ func (r *run) onTimer(of actor.Ref, msg any) time.Duration { return r.adv.timer(
 
 func (r *run) report() Report {
 	out := Report{
-		Seed: r.scene.seed, Mood: r.scene.mood.String(), Hash: r.w.Hash(), Events: r.w.Events(), Time: r.took,
+		Seed: r.scene.seed, Mood: r.scene.mood(), Hash: r.w.Hash(), Events: r.w.Events(), Time: r.took,
 		Messages: len(r.rec.all), Checks: r.rec.checks, Faults: map[string]int{},
 	}
 	for _, m := range r.rec.all {
@@ -172,11 +175,6 @@ func (r *run) report() Report {
 	}
 	if r.adv != nil {
 		out.Faults = r.adv.done
-	}
-	for what, n := range map[string]int{"panic": r.rec.panics, "source error": r.rec.broken, "hang": r.rec.hung} {
-		if n > 0 {
-			out.Faults[what] += n
-		}
 	}
 	for _, d := range r.rec.deaths {
 		if d.mended > 0 {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/tuple"
@@ -20,7 +21,7 @@ type simStore struct {
 	rec     *record
 	chance  *rand.Rand
 	most    time.Duration // for one call
-	fails   int           // of 100 calls
+	failed  int           // calls
 	saves   int           // that failed, in a row: at most 2, since the end of a run tries 3 times
 	alone   bool          // sources hear of no position
 	replays int           // letters that are still to be replayed
@@ -46,16 +47,12 @@ func drawStore(rec *record, seed uint64) *simStore {
 		return nil
 	}
 	s := &simStore{
-		rec: rec, chance: r, alone: chance(r, 50), most: one(r, time.Microsecond, time.Millisecond, 100*time.Millisecond, 3*time.Second), fails: one(r, 0, 0, 10, 60),
+		rec: rec, chance: r, alone: chance(r, 50), most: one(r, time.Microsecond, time.Millisecond, 100*time.Millisecond),
 		positions: map[[2]string]int{}, lives: map[[2]string]tuple.Incarnation{}, letters: map[string]bool{}, given: map[string]*task.DeadLetter{}, told: map[string]bool{}, buried: map[string]bool{},
 	}
 	// A poison that is replayed by hand kills tasks more often than a run puts up with.
-	poisoned := slices.ContainsFunc(rec.scene.parts, func(p part) bool { return p.trouble == poison })
-	if rec.scene.mood < forgetful && !poisoned {
-		s.replays = one(r, 0, 1, 10)
-	}
-	if rec.scene.mood == peaceful {
-		s.fails = 0
+	if n := one(r, 0, 1, 10); rec.scene.mood() != "forgetful" && !rec.scene.plans(chaos.Poison, nil) {
+		s.replays = n
 	}
 	return s
 }
@@ -74,9 +71,12 @@ func (rec *record) source(i int) spout.Source {
 
 // work takes a while. It fails before or, with late, after what was to be done.
 func (s *simStore) work() (err error, late bool) {
-	s.rec.w.Spend(time.Duration(s.chance.Int64N(int64(s.most)) + 1))
+	later, fails := s.rec.adv.saves()
+	s.rec.w.Spend(time.Duration(s.chance.Int64N(int64(s.most))+1) + later)
 	s.until = max(s.until, s.rec.w.Now())
-	if chance(s.chance, s.fails) {
+	if fails {
+		s.failed++
+		s.rec.adv.did(chaos.Lose, chaos.Save)
 		return errDisk, chance(s.chance, 50)
 	}
 	return nil, true

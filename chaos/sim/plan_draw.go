@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/chaos"
+	"github.com/egretstream/egret/topology"
 )
 
 // A planner draws the faults of a scene: some kinds of them, at rates and times
@@ -129,44 +130,186 @@ func (p *planner) actors() {
 // messages draws what is lost, comes twice, late or out of order.
 func (p *planner) messages() {
 	r := p.r
-	add := func(percent int, f chaos.Fault) {
-		if chance(r, percent) {
-			f.When = p.window()
-			if chance(r, 15) {
-				f.Who, f.To = p.task(), p.task()
-			}
-			p.add(f)
+	add := func(percent int, k chaos.Kind, c chaos.Class, most time.Duration) {
+		if !chance(r, percent) {
+			return
+		}
+		f := chaos.Fault{When: p.window(), Kind: k, Class: c, Rate: p.some(60)}
+		if most > 0 {
+			f.Most = p.time(10*time.Microsecond, most)
+		}
+		if c != chaos.Save && chance(r, 15) {
+			f.Who, f.To = p.task(), p.task()
+		}
+		p.add(f)
+	}
+	add(40, chaos.Lose, chaos.Limit, 0)
+	add(40, chaos.Lose, chaos.Ask, 0)
+	for _, c := range repeated {
+		add(12, chaos.Repeat, c, 0)
+	}
+	late := min(p.s.set.MessageTimeout/8, 200*time.Millisecond)
+	for _, c := range disordered {
+		add(12, chaos.Reorder, c, late)
+	}
+	for _, c := range chaos.Classes() {
+		switch c {
+		case chaos.Verdict:
+		case chaos.Save:
+			add(25, chaos.Delay, c, 3*time.Second)
+		default:
+			add(8, chaos.Delay, c, late)
 		}
 	}
-	late := func(most time.Duration) time.Duration { return p.time(10*time.Microsecond, most) }
-	add(40, chaos.Fault{Kind: chaos.Lose, Class: chaos.Limit, Rate: p.some(40)})
-	add(50, chaos.Fault{Kind: chaos.Lose, Class: chaos.Ask, Rate: p.some(50)})
-	add(30, chaos.Fault{Kind: chaos.Repeat, Class: chaos.Limit, Rate: p.some(30)})
-	add(40, chaos.Fault{Kind: chaos.Reorder, Class: chaos.Report, Rate: p.some(30), Most: late(10 * time.Millisecond)})
-	add(40, chaos.Fault{Kind: chaos.Reorder, Class: chaos.Peers, Rate: p.some(60), Most: late(200 * time.Millisecond)})
+	if chance(r, 30) {
+		p.add(chaos.Fault{When: p.window(), Kind: chaos.Lose, Class: chaos.Save, Rate: one(r, chaos.Percent(10), chaos.Percent(60))})
+	}
+}
+
+// failures draws which tuples bolts do not like.
+func (p *planner) failures() {
+	r := p.r
+	for i := range p.s.parts {
+		x := &p.s.parts[i]
+		all := chaos.Who{Component: x.name, Task: chaos.All}
+		switch {
+		case x.mourns != nil:
+			if chance(r, 50) {
+				p.add(chaos.Fault{Kind: one(r, chaos.Refuse, chaos.Reject), Who: all, Rate: p.some(100)})
+			}
+		case !x.spout():
+			if chance(r, 35) {
+				p.add(chaos.Fault{Kind: one(r, chaos.Refuse, chaos.Refuse, chaos.Reject), Who: all, Rate: p.some(20)})
+			}
+			if x.chooses() && chance(r, 50) {
+				p.add(chaos.Fault{Kind: chaos.Misroute, Who: all, Rate: p.some(20)})
+			}
+		}
+	}
+}
+
+// code draws what else is wrong with user code.
+func (p *planner) code() {
+	r := p.r
+	hang := chance(r, 25)
+	for i := range p.s.parts {
+		x := &p.s.parts[i]
+		all := chaos.Who{Component: x.name, Task: chaos.All}
+		if x.spout() {
+			p.source(x, all)
+		} else {
+			if chance(r, 15) {
+				k := one(r, chaos.Panic, chaos.Panic, chaos.Poison)
+				if k == chaos.Poison && p.s.set.MaxReplays < 0 {
+					k = chaos.Panic
+				}
+				p.add(chaos.Fault{Kind: k, Who: all, Rate: p.some(1)})
+			}
+			if chance(r, 10) {
+				p.add(chaos.Fault{Kind: chaos.Panic, When: p.once(), Who: p.of(x), Times: 1 + r.IntN(50)})
+			}
+			if chance(r, 15) {
+				p.add(chaos.Fault{Kind: chaos.Panic, When: p.once(), Who: p.of(x), Call: one(r, chaos.InPrepare, chaos.InTick, chaos.InFinish)})
+			}
+		}
+		if hang {
+			p.hang(x, all)
+		}
+	}
+}
+
+// of is one of the tasks of a part.
+func (p *planner) of(x *part) chaos.Who { return chaos.Task(x.name, p.r.IntN(x.parallel)) }
+
+func (p *planner) source(x *part, all chaos.Who) {
+	r := p.r
+	calls := []chaos.Call{chaos.InOpen, chaos.InNext}
+	if x.queue != nil {
+		calls = append(calls, chaos.InAck, chaos.InFail)
+	}
+	if chance(r, 30) {
+		p.add(chaos.Fault{Kind: chaos.Break, When: p.window(), Who: all, Rate: p.some(10)})
+	}
+	for range r.IntN(3) {
+		p.add(chaos.Fault{Kind: one(r, chaos.Break, chaos.Panic), When: p.once(), Who: p.of(x), Call: one(r, calls...)})
+	}
+	if chance(r, 20) {
+		p.add(chaos.Fault{Kind: chaos.Redeliver, When: p.window(), Who: all, Rate: p.some(20)})
+	}
+	if chance(r, 20) {
+		from := p.time(time.Millisecond, 3*time.Second)
+		p.add(chaos.Fault{Kind: chaos.Pause, When: chaos.Between(from, from+p.time(time.Millisecond, 5*time.Second)), Who: p.of(x)})
+	}
+}
+
+// hang draws calls of a part that do not come back for long.
+func (p *planner) hang(x *part, all chaos.Who) {
+	r := p.r
+	most := time.Duration(one(r, 2, 3, 10)) * max(p.s.set.StuckAfter, 50*time.Millisecond)
+	if !x.spout() && chance(r, 60) {
+		p.add(chaos.Fault{Kind: chaos.Hang, Who: all, Rate: p.some(1), Most: most})
+	}
+	if !chance(r, 40) {
+		return
+	}
+	f := chaos.Fault{Kind: chaos.Hang, When: p.once(), Who: p.of(x), Most: p.time(most/8, most)}
+	switch {
+	case !x.spout():
+		f.Call = one(r, chaos.InPrepare, chaos.InTick, chaos.InFinish, "")
+	case x.queue != nil:
+		f.Call = one(r, chaos.InAck, chaos.InFail)
+	case x.prompt:
+		f.Call = chaos.InNext
+	default:
+		return
+	}
+	if f.Call == "" {
+		f.Times = 1 + r.IntN(50)
+	}
+	p.add(f)
 }
 
 // forgetting draws what is lost so that trees time out.
 func (p *planner) forgetting() {
 	p.add(chaos.Fault{Kind: chaos.Lose, Class: chaos.Report, Rate: one(p.r, chaos.Percent(0.01), chaos.Percent(0.1), chaos.Percent(1))})
+	for i := range p.s.parts {
+		if x := &p.s.parts[i]; x.act == holding && !x.spout() && chance(p.r, 50) {
+			p.add(chaos.Fault{Kind: chaos.Forget, Who: chaos.Who{Component: x.name, Task: chaos.All}, Rate: p.some(20)})
+		}
+	}
 }
 
-func (s *scene) drawPlan(peace bool) {
+// drawPlan draws what goes wrong in a scene: in a third of them nothing, and in each
+// other one only some of what can. It has numbers of its own, so that the scene does not
+// depend on it.
+func (s *scene) drawPlan() {
 	p := &planner{s: s, r: rand.New(rand.NewPCG(s.seed, 0x706c616e))}
 	p.span = one(p.r, 50, 300, 1000, 3000, 10_000)
-	if s.mood == forgetful {
+	x := p.r.IntN(100)
+	peaceful, failing, forgetful := x < 32, x < 40, x >= 88 && s.guarantee == topology.AtLeastOnce
+	if !peaceful && (failing || chance(p.r, 60)) {
+		p.failures()
+	}
+	if forgetful {
 		p.forgetting()
 	}
-	if s.mood >= deadly && (s.mood != forgetful || chance(p.r, 50)) {
-		p.messages()
-		if chance(p.r, 10) {
-			p.add(chaos.Fault{Kind: chaos.Lose, Class: chaos.StillQueued, Rate: p.some(50)})
+	if !failing && (!forgetful || chance(p.r, 50)) {
+		if chance(p.r, 70) {
+			p.messages()
 		}
-		if chance(p.r, 85) {
+		for _, c := range []chaos.Class{chaos.StillQueued, chaos.Held, chaos.Lost} {
+			if chance(p.r, 5) {
+				p.add(chaos.Fault{When: p.window(), Kind: chaos.Lose, Class: c, Rate: p.some(50)})
+			}
+		}
+		if chance(p.r, 50) {
+			p.code()
+		}
+		if len(p.plan) == 0 || chance(p.r, 85) {
 			p.actors()
 		}
 	}
-	if !peace && chance(p.r, 25) {
+	if chance(p.r, 25) {
 		p.ending()
 	}
 	s.plan = p.plan

@@ -17,7 +17,6 @@ import (
 // faults hit, so that a scene can be shown before it is played.
 type scene struct {
 	seed      uint64
-	mood      mood
 	guarantee topology.Guarantee
 	parts     []part // senders come before receivers
 	set       task.Settings
@@ -27,22 +26,7 @@ type scene struct {
 	mixed     bool          // keys are of two kinds
 	keys      uint64        // how many different ones
 	plan      chaos.Plan
-	hangs     hangs
 }
-
-// mood says what may go wrong in a scene.
-type mood uint8
-
-const (
-	peaceful  mood = iota // nothing
-	failing               // bolts fail and reject tuples
-	deadly                // and tasks die, sources err, links and tasks freeze
-	forgetful             // and reports of finished work are lost, so that trees time out
-)
-
-var moodNames = [...]string{"peaceful", "failing", "deadly", "forgetful"}
-
-func (m mood) String() string { return moodNames[m] }
 
 // act is what a bolt does with a tuple that it likes.
 type act uint8
@@ -62,21 +46,6 @@ var actNames = [...]string{"pass", "flatmap", "filter", "count", "tick", "hold",
 
 func (a act) String() string { return actNames[a] }
 
-// trouble is what a bolt does with one in so many tuples.
-type trouble uint8
-
-const (
-	none     trouble = iota
-	failures         // returns an error, some times or always
-	rejects          // rejects the tuple
-	accident         // panics once
-	poison           // panics always
-)
-
-var troubleNames = [...]string{"", "fail", "reject", "panic once", "poison"}
-
-func (t trouble) String() string { return troubleNames[t] }
-
 // A part is one component.
 type part struct {
 	name     string
@@ -91,21 +60,15 @@ type part struct {
 	prompt  bool
 	perCall int // most messages in one Next
 	wait    time.Duration
-	errs    int        // one in so many messages finds the source broken; 0: none
 	queue   *queuePlan // nil: it is a source
 
 	// Of a bolt.
-	act     act
-	spend   time.Duration // most time for one tuple
-	every   time.Duration // between ticks
-	trouble trouble
-	oneIn   int // tuples in trouble
-	wrong   int // its custom groupings send one in so many tuples to a task that is not there; 0: none
-	cross   int // panics in Prepare and Tick that are left, of each task
+	act   act
+	spend time.Duration // most time for one tuple
+	every time.Duration // between ticks
 
 	hold     int  // tuples that it retains at most, or calls at the same time
 	together bool // what it emits is anchored to all that it holds
-	forgets  int  // one in so many it forgets to let go of; 0: none
 }
 
 // An edge is one subscription.
@@ -115,8 +78,12 @@ type edge struct {
 }
 
 func (s *scene) String() string {
-	text := fmt.Sprintf("seed %d, %s, %v, parcels of %d, pending %d, trees of %d, timeout %v, replays %d, %v%v\n",
-		s.seed, s.mood, s.guarantee, s.set.ParcelSize, s.set.MaxPending, s.set.TreeSize, s.set.MessageTimeout, s.set.MaxReplays, s.plan, &s.hangs)
+	text := fmt.Sprintf("seed %d, %v, parcels of %d, pending %d, trees of %d, timeout %v, replays %d",
+		s.seed, s.guarantee, s.set.ParcelSize, s.set.MaxPending, s.set.TreeSize, s.set.MessageTimeout, s.set.MaxReplays)
+	if s.set.StuckAfter > 0 {
+		text += fmt.Sprintf(", stuck after %v, replaced %v", s.set.StuckAfter, s.set.Replace)
+	}
+	text += "\n"
 	for i := range s.parts {
 		p := &s.parts[i]
 		text += fmt.Sprintf("  %s x%d", p.name, p.parallel)
@@ -125,7 +92,7 @@ func (s *scene) String() string {
 			continue
 		}
 		if p.spout() {
-			text += fmt.Sprintf(": splits of %v messages, up to %d a call, prompt %v, broken one in %d\n", p.splits, p.perCall, p.prompt, p.errs)
+			text += fmt.Sprintf(": splits of %v messages, up to %d a call, prompt %v\n", p.splits, p.perCall, p.prompt)
 			continue
 		}
 		for _, e := range p.inputs {
@@ -136,17 +103,11 @@ func (s *scene) String() string {
 		}
 		text += fmt.Sprintf(": %v, up to %v", p.act, p.spend)
 		if p.act.retains() {
-			text += fmt.Sprintf(", %d at most, together %v, forgets one in %d", p.hold, p.together, p.forgets)
-		}
-		if p.wrong > 0 {
-			text += fmt.Sprintf(", one in %d by a custom grouping to nobody", p.wrong)
-		}
-		if p.trouble != none {
-			text += fmt.Sprintf(", one in %d: %v", p.oneIn, p.trouble)
+			text += fmt.Sprintf(", %d at most, together %v", p.hold, p.together)
 		}
 		text += "\n"
 	}
-	return text
+	return text + "plan " + s.plan.String() + "\n"
 }
 
 // directTasks returns how many tasks a direct tuple is for one of; 0: the stream
@@ -186,17 +147,7 @@ func around(r *rand.Rand, least, most time.Duration) time.Duration {
 func draw(seed uint64, o *Options) *scene {
 	r := rand.New(rand.NewPCG(seed, 0x7363656e65))
 	s := &scene{seed: seed, keys: uint64(1 + r.IntN(40)), mixed: chance(r, 30)}
-	switch p := r.IntN(100); {
-	case o.Peaceful || p < 32:
-		s.mood = peaceful
-	case p < 40:
-		s.mood = failing
-	case p < 88:
-		s.mood = deadly
-	default:
-		s.mood = forgetful
-	}
-	if chance(r, 12) && s.mood != forgetful {
+	if chance(r, 12) {
 		s.guarantee = topology.AtMostOnce
 	}
 	s.drawSettings(r)
@@ -204,8 +155,12 @@ func draw(seed uint64, o *Options) *scene {
 	s.drawQueues()
 	s.fit(o.messages())
 	s.drawMourner()
-	s.drawHangs()
-	s.drawPlan(o.Peaceful)
+	s.drawStuck()
+	if o.Plan != nil {
+		s.plan = *o.Plan
+	} else if !o.Peaceful {
+		s.drawPlan()
+	}
 	return s
 }
 
@@ -240,9 +195,6 @@ func (s *scene) drawParts(r *rand.Rand) {
 		}
 		for range 1 + r.IntN(3) {
 			p.splits = append(p.splits, 10+r.IntN(400))
-		}
-		if s.mood >= deadly && chance(r, 30) {
-			p.errs = 20 + r.IntN(200)
 		}
 		s.parts = append(s.parts, p)
 	}
@@ -311,23 +263,6 @@ func (s *scene) drawBolt(r *rand.Rand, p *part) {
 		p.every = around(r, 10*time.Millisecond, time.Second)
 	}
 	s.drawHold(r, p)
-	if s.mood >= failing && chance(r, 40) {
-		p.trouble = one(r, failures, failures, rejects)
-		p.oneIn = 5 + r.IntN(100)
-		if s.mood >= deadly && p.act != calling && p.act != inOrder && chance(r, 40) {
-			p.trouble = one(r, accident, poison)
-			p.oneIn = 100 + r.IntN(500)
-			if p.trouble == poison && s.set.MaxReplays < 0 {
-				p.trouble = accident
-			}
-		}
-	}
-	if s.mood >= failing && chance(r, 50) {
-		p.wrong = 5 + r.IntN(100)
-	}
-	if s.mood >= deadly && chance(r, 10) {
-		p.cross = 1 + r.IntN(2)
-	}
 }
 
 // fit cuts the number of messages so that about so many tuples are executed.
@@ -449,28 +384,6 @@ func streamOf(id uint64, streams int) int {
 	return int(mix(id, 's', 0) % uint64(streams))
 }
 
-// trouble returns what a bolt does to a tuple beside its act, and how often it
-// fails it.
-func (s *scene) trouble(at place) (t trouble, times int) {
-	p := &s.parts[at.part]
-	if p.trouble == none {
-		return none, 0
-	}
-	x := mix(at.id, 't', uint64(at.part))
-	if x%uint64(p.oneIn) != 0 {
-		return none, 0
-	}
-	times = 1
-	if p.trouble == failures {
-		most := uint64(3)
-		if s.set.MaxReplays >= 0 {
-			most = uint64(s.set.MaxReplays) + 2 // also more than are forgiven
-		}
-		times = 1 + int(x>>32%most)
-	}
-	return p.trouble, times
-}
-
 // mix makes one number of three.
 func mix(a, b, c uint64) uint64 {
 	x := uint64(0)
@@ -524,7 +437,7 @@ func (s *scene) topology(rec *record) *topology.Topology {
 				if p.every > 0 {
 					c.Every(p.every)
 				}
-				if p.act.retains() && s.mood != forgetful {
+				if p.act.retains() && !s.plans(chaos.Forget, p) {
 					c.Holds(mostTime)
 				}
 			}

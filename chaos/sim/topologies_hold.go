@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -22,9 +23,6 @@ func (s *scene) drawHold(r *rand.Rand, p *part) {
 			s.set.PendingBytes = 64 << 20
 		}
 		p.together = chance(r, 60)
-		if s.mood == forgetful && chance(r, 50) {
-			p.forgets = 5 + r.IntN(50)
-		}
 	case calling, inOrder:
 		p.hold = 1 + r.IntN(6)
 		p.streams = min(p.streams, 1)
@@ -37,17 +35,17 @@ func (a act) retains() bool { return a == holding || a == calling || a == inOrde
 type keptTuple struct {
 	*bolt.Held
 	e    *execution
-	what trouble
+	what chaos.Kind
 }
 
 // keep retains the tuple in hand.
-func (b *simBolt) keep(e *execution, what trouble, in tuple.Tuple, out *bolt.Collector) {
+func (b *simBolt) keep(e *execution, what chaos.Kind, in tuple.Tuple, out *bolt.Collector) {
 	p := &b.rec.scene.parts[b.part]
 	k := keptTuple{out.Retain(in), e, what}
 	b.children(e, out, atOnce)
-	if p.forgets > 0 && e.tries == 1 && mix(e.id, 'g', 0)%uint64(p.forgets) == 0 {
+	if e.tries == 1 && b.rec.adv.hits(chaos.Forget, b.id(), mix(e.id, 'g', 0)) != nil {
+		b.rec.adv.did(chaos.Forget, "")
 		b.rec.forgot++
-		b.rec.timeouts = true
 		return
 	}
 	b.kept = append(b.kept, k)
@@ -80,7 +78,7 @@ func (b *simBolt) letGo(out *bolt.Collector) {
 		b.children(k.e, out.Anchor(to...), later)
 	}
 	for _, k := range kept {
-		if k.what != none {
+		if k.what != "" {
 			k.Fail(b.inTrouble(k.e, k.what))
 			continue
 		}
@@ -116,7 +114,7 @@ func (b *simBolt) children(e *execution, out *bolt.Collector, when int) {
 // A callee is one tuple on its way through a call.
 type callee struct {
 	e    *execution
-	what trouble
+	what chaos.Kind
 	seq  int64 // of the tuple before its first child
 }
 
@@ -138,7 +136,7 @@ func (b *simBolt) newCalls() *calls {
 	return c
 }
 
-func (b *simBolt) call(e *execution, what trouble, in tuple.Tuple, out *bolt.Collector) error {
+func (b *simBolt) call(e *execution, what chaos.Kind, in tuple.Tuple, out *bolt.Collector) error {
 	b.calls.of[out.Retain(in).Tuple] = callee{e, what, b.seq}
 	b.seq += int64(b.rec.scene.children(e.place))
 	return b.calls.Execute(in, out)
@@ -156,7 +154,7 @@ func (b *simBolt) called(_ gocontext.Context, in tuple.Tuple, yield func(...any)
 		k.seq++
 		yield(s.row(k.e.root.id, child(k.e.place, n), by, k.seq)...)
 	}
-	if k.what != none {
+	if k.what != "" {
 		return b.inTrouble(k.e, k.what)
 	}
 	k.e.oks = append(k.e.oks, b.rec.moment(b.proc))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -22,8 +23,6 @@ var (
 	errBroken = errors.New("simulated: broken")
 	errTuple  = errors.New("simulated: tuple refused")
 )
-
-const panicText = "simulated: panic"
 
 // A simSource reads messages that are a function of their place.
 type simSource struct {
@@ -67,8 +66,8 @@ func (s *simSource) Open(_ gocontext.Context, split spout.Split, position string
 	s.rec.reads(s.rec.w.running)
 	s.rec.passed(b, n, "opened at")
 	s.rec.opened(b, n)
-	if p := &s.rec.scene.parts[s.part]; p.errs > 0 && mix(uint64(n), 'o', b.number())%4 == 0 && b.once("open", n) {
-		s.rec.broke()
+	s.rec.panicIn(s.rec.w.running, s.rec.here(), chaos.InOpen)
+	if s.rec.breaks(s.rec.here(), chaos.InOpen, mix(uint64(n), b.number(), 0), func() bool { return b.once("open", n) }) {
 		return nil, errBroken
 	}
 	r := &simReader{rec: s.rec, b: b, proc: s.rec.w.running, next: n}
@@ -83,8 +82,7 @@ func (s *simSource) Commit(_ gocontext.Context, split spout.Split, position stri
 	b, n := s.find(split, position)
 	s.rec.passed(b, n, "committed at")
 	s.rec.committed(b, n)
-	if p := &s.rec.scene.parts[s.part]; p.errs > 0 && mix(uint64(n), 'c', b.number())%8 == 0 {
-		s.rec.broke()
+	if s.rec.breaks(s.rec.here(), chaos.InCommit, mix(uint64(n), b.number(), 0), always) {
 		return errBroken
 	}
 	return nil
@@ -110,7 +108,11 @@ func (r *simReader) Next(_ gocontext.Context, out *spout.Out) error {
 	}
 	r.rec.reads(r.proc)
 	r.rec.w.Spend(time.Duration(mix(uint64(r.next), 'w', 0) % uint64(p.wait+1)))
-	r.rec.hangIn(r.proc, p.name, "next")
+	id := r.rec.here()
+	r.rec.hangIn(r.proc, id, chaos.InNext)
+	if r.rec.paused(id) {
+		return nil
+	}
 	if mix(uint64(r.next), 'e', r.rec.calls)%8 == 0 && p.wait > 0 {
 		r.rec.calls++
 		return nil // nothing just now
@@ -119,26 +121,33 @@ func (r *simReader) Next(_ gocontext.Context, out *spout.Out) error {
 	n := 1 + int(mix(uint64(r.next), 'n', 1)%uint64(p.perCall))
 	for ; n > 0 && r.next < r.b.messages && !out.Full(); n-- {
 		m := r.rec.read(r.b, r.next)
-		if p.errs > 0 && m.id%uint64(p.errs) == 0 && r.b.once("next", r.next) {
-			r.rec.broke()
-			if m.id%5 == 0 && r.b.once("panic", 0) {
-				r.rec.panicked(r.proc)
-				panic(panicText)
-			}
+		if h := r.rec.adv.hits(chaos.Panic, id, m.id); h != nil && r.b.once("panic", r.next) || r.rec.adv.strikes(chaos.Panic, id, "") != nil {
+			r.rec.panicNow(r.proc, chaos.Panic)
+		}
+		r.rec.panicIn(r.proc, id, chaos.InNext)
+		if r.rec.breaks(id, chaos.InNext, m.id, func() bool { return r.b.once("next", r.next) }) {
 			return errBroken
 		}
-		m.reads++
 		r.next++
-		if tasks := p.directTasks(m.stream); tasks > 0 {
-			out.EmitDirectTo(streamName(m.stream), directTask(m.id, tasks), s.row(m.id, m.id, 0, 0)...)
-		} else {
-			out.EmitTo(streamName(m.stream), s.row(m.id, m.id, 0, 0)...)
+		r.emit(m, out)
+		if r.rec.again(id, m.id) {
+			r.emit(m, out)
 		}
 	}
 	if r.next >= r.b.messages {
 		return io.EOF
 	}
 	return nil
+}
+
+func (r *simReader) emit(m *root, out *spout.Out) {
+	s := r.rec.scene
+	m.reads++
+	if tasks := s.parts[r.b.part].directTasks(m.stream); tasks > 0 {
+		out.EmitDirectTo(streamName(m.stream), directTask(m.id, tasks), s.row(m.id, m.id, 0, 0)...)
+	} else {
+		out.EmitTo(streamName(m.stream), s.row(m.id, m.id, 0, 0)...)
+	}
 }
 
 func (r *simReader) Position() string { return strconv.Itoa(r.next) }
@@ -183,10 +192,8 @@ func (b *simBolt) name() string { return fmt.Sprintf("%s/%d", b.rec.scene.parts[
 
 func (b *simBolt) Prepare(ctx gocontext.Context, t *bolt.Task) error {
 	b.task = t.Index
-	b.rec.hangIn(b.proc, b.name(), "prepare")
-	if b.rec.cross(b, "prepare") {
-		panic(panicText)
-	}
+	b.rec.hangIn(b.proc, b.id(), chaos.InPrepare)
+	b.rec.panicIn(b.proc, b.id(), chaos.InPrepare)
 	for i := range t.Streams {
 		b.streams = append(b.streams, t.Output(streamName(i)))
 	}
@@ -211,23 +218,20 @@ func (b *simBolt) Execute(in tuple.Tuple, out *bolt.Collector) error {
 		rec.w.Spend(time.Duration(mix(e.id, 'd', uint64(e.tries)) % uint64(most+1)))
 	}
 	rec.hangWith(b, e)
-	what, times := s.trouble(e.place)
-	if e.fails >= times && what != rejects && what != poison {
-		what = none
-	}
+	what := rec.trouble(b.id(), mix(e.id, 't', uint64(b.part)), e.fails)
 	early := mix(e.id, 'b', 0)%2 == 0 // trouble before it has emitted anything
-	if what != none && early {
+	if what != "" && (early || b.calls != nil && fatal(what)) {
 		return b.inTrouble(e, what)
 	}
 	switch {
 	case b.calls != nil:
 		return b.call(e, what, in, out)
-	case s.parts[b.part].act == holding && what <= rejects:
+	case s.parts[b.part].act == holding && !fatal(what):
 		b.keep(e, what, in, out)
 		return nil
 	}
 	b.children(e, out, atOnce|later)
-	if what != none {
+	if what != "" {
 		return b.inTrouble(e, what)
 	}
 	e.oks = append(e.oks, rec.moment(b.proc))
@@ -246,21 +250,25 @@ func (b *simBolt) emit(out *bolt.Collector, stream int, id uint64, row []any) {
 	out.Emit(row...)
 }
 
-func (b *simBolt) inTrouble(e *execution, what trouble) error {
+func fatal(k chaos.Kind) bool { return k == chaos.Panic || k == chaos.Poison }
+
+func (b *simBolt) inTrouble(e *execution, what chaos.Kind) error {
 	e.fails++
 	e.root.fails++
 	head := e.root.head()
 	head.kinFails++
 	switch what {
-	case rejects:
+	case chaos.Reject:
+		b.rec.adv.did(what, "")
 		e.root.rejects++
 		head.kinRejects++
 		return bolt.Reject(errTuple)
-	case failures:
+	case chaos.Refuse:
+		b.rec.adv.did(what, "")
 		return errTuple
 	}
-	b.rec.panicked(b.proc)
-	panic(panicText)
+	b.rec.panicNow(b.proc, what)
+	return nil
 }
 
 // own emits n messages of the bolt's own.
@@ -282,12 +290,10 @@ func (b *simBolt) Tick(out *bolt.Collector) error {
 	if b.ticks++; b.ticks > 12 {
 		return nil
 	}
-	b.rec.hangIn(b.proc, b.name(), "tick")
+	b.rec.hangIn(b.proc, b.id(), chaos.InTick)
 	b.isLate()
 	b.own(int(mix(uint64(b.number), 'k', uint64(b.ticks))%3), out)
-	if b.rec.cross(b, "tick") {
-		panic(panicText)
-	}
+	b.rec.panicIn(b.proc, b.id(), chaos.InTick)
 	return nil
 }
 
@@ -299,11 +305,12 @@ func (b *simBolt) Finish(out *bolt.Collector) error {
 		b.rec.violate("finish", "%s is finished, and its input is not at its end", b.name())
 	}
 	b.letGo(out)
-	b.rec.hangIn(b.proc, b.name(), "finish")
+	b.rec.hangIn(b.proc, b.id(), chaos.InFinish)
 	b.isLate()
 	if b.rec.scene.parts[b.part].act == counting {
 		b.own(1+int(mix(uint64(b.number), 'g', 0)%20), out)
 	}
+	b.rec.panicIn(b.proc, b.id(), chaos.InFinish)
 	return nil
 }
 
@@ -316,8 +323,9 @@ func (b *simBolt) Close() error {
 func (rec *record) chooser(e edge, to int) func(topology.Sender) topology.Chooser {
 	return func(topology.Sender) topology.Chooser {
 		return func(t tuple.Tuple, dst []int) []int {
-			id, wrong := t.Uint64("id"), rec.scene.parts[to].wrong
-			if wrong > 0 && mix(id, 'w', uint64(to))%uint64(wrong) == 0 {
+			id := t.Uint64("id")
+			if rec.adv.hits(chaos.Misroute, rec.task(to, 0), mix(id, 'w', uint64(to))) != nil {
+				rec.adv.did(chaos.Misroute, "")
 				m := rec.roots[t.Uint64("root")]
 				m.fails++
 				m.rejects++
