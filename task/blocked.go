@@ -23,6 +23,7 @@ type blockedCall struct {
 	split string // "": of none
 	in    string // Egret's function that makes the call: by it the goroutine is found
 	began time.Duration
+	slept time.Duration // of that, in which nobody looked though it was time: no evidence
 	tell  time.Duration // tell of it when it has lasted for so long
 	due   bool          // it is told of when the stack has come
 	told  bool
@@ -38,8 +39,9 @@ func (b *blockedCall) String() string {
 // blockedCalls are those of one task.
 type blockedCalls struct {
 	all     []*blockedCall
-	looking bool // the timer of the next look is set
-	asked   bool // for a stack
+	looking bool          // the timer of the next look is set
+	due     time.Duration // of it
+	asked   bool          // for a stack
 }
 
 type (
@@ -63,7 +65,7 @@ func (c *core) block(what, split, in string) *blockedCall {
 
 func (c *core) lookAgain() {
 	if !c.blocked.looking && c.set.StuckAfter > 0 && len(c.blocked.all) > 0 {
-		c.blocked.looking = true
+		c.blocked.looking, c.blocked.due = true, c.now+c.set.StuckAfter/4
 		c.after(c.set.StuckAfter/4, lookBlocked{})
 	}
 }
@@ -87,7 +89,8 @@ func (c *core) lookBlocked() {
 	c.blocked.looking = false
 	some := false
 	for _, b := range c.blocked.all {
-		if c.now-b.began >= b.tell {
+		b.slept += max(c.now-max(c.blocked.due, b.began), 0)
+		if c.now-b.began-b.slept >= b.tell {
 			b.tell *= 2
 			b.due, some = true, true
 		}

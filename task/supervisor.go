@@ -44,6 +44,7 @@ type Supervisor struct {
 	err      error
 
 	lookAfter time.Duration // until the next look for stuck tasks
+	looked    time.Duration // the last one
 	round     int           // of looks
 	aways     []away
 	stucks    []pendingStuck

@@ -56,7 +56,7 @@ type pendingStuck struct {
 func (s *Supervisor) watchEvery(d time.Duration) {
 	if s.set.StuckAfter > 0 {
 		s.round++
-		s.lookAfter = d
+		s.lookAfter, s.looked = d, s.ctx.Now()
 		s.ctx.After(d, look{s.round})
 	}
 }
@@ -65,6 +65,7 @@ func (s *Supervisor) lookAround(round int) {
 	if round != s.round {
 		return
 	}
+	s.overslept()
 	for id := range s.children {
 		if s.over {
 			return
@@ -73,6 +74,26 @@ func (s *Supervisor) lookAround(round int) {
 	}
 	if !s.over {
 		s.ctx.After(s.lookAfter, look{s.round})
+	}
+}
+
+// overslept takes what a look comes too late out of all calls: the machine may have
+// been suspended, and time in which nothing ran is no evidence against anybody.
+func (s *Supervisor) overslept() {
+	now := s.ctx.Now()
+	late := now - s.looked - s.lookAfter
+	s.looked = now
+	if late <= 0 {
+		return
+	}
+	for id := range s.children {
+		c := &s.children[id]
+		c.watch.looked += late
+		c.watch.before += late
+		c.watch.first += late
+		if c.stopAt > 0 {
+			c.stopAt += late
+		}
 	}
 }
 

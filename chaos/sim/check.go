@@ -155,6 +155,7 @@ func happened(ms []moment, now time.Duration) bool {
 
 // A death is the end of an incarnation, and until when its loss was felt.
 type death struct {
+	task       string
 	at, mended time.Duration
 }
 
@@ -392,13 +393,15 @@ func (rec *record) mended(m *root) {
 }
 
 // died books the end of an incarnation.
-func (rec *record) died() { rec.deaths = append(rec.deaths, death{at: rec.w.Now()}) }
+func (rec *record) died(task string) {
+	rec.deaths = append(rec.deaths, death{task: task, at: rec.w.Now()})
+}
 
 // panicked books a panic of a simulated part, whose actor ends by it.
 func (rec *record) panicked(p *proc) {
 	rec.panics++
 	rec.harm[p] = true
-	rec.died()
+	rec.died(p.ref.(address).name)
 }
 
 // event checks what people are told.

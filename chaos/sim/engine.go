@@ -65,9 +65,24 @@ func (f *Failure) Error() string {
 //
 // Seeds share nothing and may be run at the same time.
 func Seed(seed uint64, o Options) (Report, error) {
+	if err := o.Check(seed); err != nil {
+		return Report{Seed: seed}, &Failure{seed, Violation{Invariant: "plan", What: err.Error()}}
+	}
 	report, bad := play(func(log io.Writer) *run { return newRun(draw(seed, &o), log) }, &o)
 	if bad != nil {
 		return report, &Failure{Seed: seed, Violation: *bad}
 	}
 	return report, nil
+}
+
+// Check says why Plan cannot be done to the scene of a seed: what it names is not
+// there, or cannot be done to an engine that works.
+func (o Options) Check(seed uint64) error {
+	if o.Plan == nil {
+		return nil
+	}
+	if err := draw(seed, &o).check(); err != nil {
+		return fmt.Errorf("the plan does not fit seed %d: %w", seed, err)
+	}
+	return nil
 }

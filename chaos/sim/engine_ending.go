@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/egretstream/egret/task"
@@ -12,7 +13,31 @@ func (rec *record) whole() bool { return !rec.drained && !rec.stopped }
 
 // cut reports whether a run has ended in the middle, as it may.
 func (rec *record) cut(err error) bool {
+	if rec.broken >= sameErrors && errors.Is(err, errBroken) || rec.givenUp(err) {
+		rec.stopped = true // by the engine, which had reason to
+		return true
+	}
 	return (rec.stopped || rec.drained && rec.short) && errors.Is(err, task.ErrDrain)
+}
+
+// How often a source errs at a place, or a task dies, before a run must put up with
+// it no more.
+const sameErrors, mostStrikes = 5, 5
+
+// givenUp reports whether a run has ended because a task had died too often.
+func (rec *record) givenUp(err error) bool {
+	var name string
+	var times int
+	if n, _ := fmt.Sscanf(fmt.Sprint(err), "task %s has died %d times in a row", &name, &times); n < 2 {
+		return false
+	}
+	deaths := 0
+	for _, d := range rec.deaths {
+		if d.task == name {
+			deaths++
+		}
+	}
+	return times > mostStrikes && deaths >= times
 }
 
 // reads checks that nobody reads long after a drain. What was asked for before may be

@@ -24,7 +24,7 @@ func (rec *record) witness() witness {
 // killed books that a task is killed.
 func (rec *record) killed(id tuple.TaskID, crash bool) {
 	rec.kills++
-	rec.died()
+	rec.died(rec.plan.TaskName(id))
 	if crash {
 		rec.crashes++
 	}

@@ -32,7 +32,7 @@ func (rec *record) hang(p *proc, d time.Duration) {
 	rec.silent(silent)
 	if set.Replace && d >= set.StuckAfter*3/4 && p.state != ended { // it may be seen so
 		rec.kills++
-		rec.died()
+		rec.died(p.ref.(address).name)
 	}
 	rec.w.Hang(d)
 }

@@ -55,7 +55,7 @@ func (r *run) play() {
 		r.w.Release()
 		r.rec.bad = bad // what comes after the end is no fault
 	}()
-	r.rec.store = drawStore(r.rec, r.scene.seed)
+	r.rec.store = drawStore(r.rec)
 	plan, err := r.scene.topology(r.rec).Build(topology.Options{Epoch: 1})
 	if err != nil {
 		r.rec.violate("topology", "%v", err)

@@ -39,10 +39,16 @@ type simStore struct {
 
 var errDisk = errors.New("simulated: disk")
 
-// drawStore draws the store of a scene, or none. It has a generator of its own, so
-// that the rest of a scene does not depend on it.
-func drawStore(rec *record, seed uint64) *simStore {
-	r := rand.New(rand.NewPCG(seed, 0x73746f7265))
+// The store of a scene has a generator of its own, so that the rest of a scene does not
+// depend on it.
+func (s *scene) storeChance() *rand.Rand { return rand.New(rand.NewPCG(s.seed, 0x73746f7265)) }
+
+// stores reports whether a scene has a store.
+func (s *scene) stores() bool { return !chance(s.storeChance(), 50) }
+
+// drawStore draws the store of a scene, or none.
+func drawStore(rec *record) *simStore {
+	r := rec.scene.storeChance()
 	if chance(r, 50) {
 		return nil
 	}

@@ -146,11 +146,11 @@ func (p *planner) messages() {
 	add(40, chaos.Lose, chaos.Limit, 0)
 	add(40, chaos.Lose, chaos.Ask, 0)
 	for _, c := range repeated {
-		add(12, chaos.Repeat, c, 0)
+		add(20, chaos.Repeat, c, 0)
 	}
 	late := min(p.s.set.MessageTimeout/8, 200*time.Millisecond)
 	for _, c := range disordered {
-		add(12, chaos.Reorder, c, late)
+		add(20, chaos.Reorder, c, late)
 	}
 	for _, c := range chaos.Classes() {
 		switch c {
@@ -158,7 +158,7 @@ func (p *planner) messages() {
 		case chaos.Save:
 			add(25, chaos.Delay, c, 3*time.Second)
 		default:
-			add(8, chaos.Delay, c, late)
+			add(12, chaos.Delay, c, late)
 		}
 	}
 	if chance(r, 30) {

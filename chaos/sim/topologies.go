@@ -107,6 +107,9 @@ func (s *scene) String() string {
 		}
 		text += "\n"
 	}
+	if !s.stores() {
+		text += "  no store\n"
+	}
 	return text + "plan " + s.plan.String() + "\n"
 }
 
