@@ -66,7 +66,7 @@ func (f *Failure) Error() string {
 // Seeds share nothing and may be run at the same time.
 func Seed(seed uint64, o Options) (Report, error) {
 	if err := o.Check(seed); err != nil {
-		return Report{Seed: seed}, &Failure{seed, Violation{Invariant: "plan", What: err.Error()}}
+		return Report{Seed: seed}, &Failure{Seed: seed, Violation: Violation{Invariant: "plan", What: err.Error()}}
 	}
 	report, bad := play(func(log io.Writer) *run { return newRun(draw(seed, &o), log) }, &o)
 	if bad != nil {
