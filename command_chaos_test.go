@@ -97,7 +97,7 @@ func TestChaosReportFiles(t *testing.T) {
 		require.NoError(t, err)
 		if filepath.Ext(f.Name()) == ".md" {
 			require.True(t, strings.HasPrefix(string(b), "# chaos sim: 2 seeds, none failed\n"))
-			require.NotContains(t, string(b), "old")
+			require.NotContains(t, string(b), "was here before")
 			continue
 		}
 		var r chaosReport
