@@ -82,7 +82,7 @@ func TestChaosReportFiles(t *testing.T) {
 	top := []*topology.Topology{greet(io.Discard)}
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	require.NoError(t, os.WriteFile(at("a.md"), bytes.Repeat([]byte("old "), 10_000), 0o600))
+	require.NoError(t, os.WriteFile(at("a.md"), bytes.Repeat([]byte("was here before "), 10_000), 0o600))
 	for _, name := range []string{"a.md", "a.json", "b", "c.txt"} {
 		code, out, errs := runLine(top, "chaos", "sim", "--seeds", "2", "--report", at(name))
 		require.Equal(t, ExitDone, code, errs)

@@ -20,7 +20,7 @@ func TestSeeds(t *testing.T) {
 	}
 	require.Equal(t, n, s.Seeds)
 	kinds := []string{"kill", "crash", "stall", "hold", "slow", "jump", "drain", "stop",
-		"lose limit", "repeat limit", "reorder peers", "reorder report", "lose report", "panic", "source error", "hang"}
+		"lose limit", "repeat limit", "reorder peers", "reorder report", "lose report", "panic", "break", "hang"}
 	for _, kind := range kinds {
 		require.NotZero(t, s.Faults[kind], "no seed has a %s", kind)
 	}
