@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/metrics"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
@@ -187,9 +188,9 @@ func newRecord(w *World, s *scene) *record {
 }
 
 // violate keeps the first violation.
-func (rec *record) violate(invariant, format string, args ...any) {
+func (rec *record) violate(invariant chaos.Checker, format string, args ...any) {
 	if rec.bad == nil {
-		rec.bad = &Violation{invariant, fmt.Sprintf(format, args...), rec.w.Now()}
+		rec.bad = &Violation{string(invariant), fmt.Sprintf(format, args...), rec.w.Now()}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/chaos"
+	"github.com/egretstream/egret/topology"
 )
 
 // Options are how [Seed] and [Seeds] run. The zero value will do.
@@ -18,6 +19,16 @@ type Options struct {
 	// Plan, if not nil, takes the place of the faults that a seed draws. An empty one
 	// plays the scene without faults.
 	Plan *chaos.Plan
+	// Topology, if given, is played instead of one that is drawn: it returns a topology of
+	// yours, new for each run, with the sources and bolts that it is to have. They must do
+	// the same in the same run, whenever it is played: read no clock but that of the Run,
+	// no file that changes, and start nothing that goes on by itself.
+	Topology func(*Run) *topology.Topology
+	// Params are parameters of that topology, by name. Others have their defaults.
+	Params map[string][]string
+	// For drains that topology after so much made-up time: for sources that never end.
+	// Zero lets it read all.
+	For time.Duration
 	// Log, if given, gets what a seed has drawn and a line for each event of its first
 	// run.
 	Log io.Writer
@@ -52,9 +63,13 @@ type Failure struct {
 	Violation
 	// Plan is the faults that it takes, if that was found out.
 	Plan chaos.Plan `json:"plan,omitempty"`
+	own  bool
 }
 
 func (f *Failure) Error() string {
+	if f.own {
+		return fmt.Sprintf("seed %d: %v; to see it again: sim.Seed(%d, options), with a Log to see its events", f.Seed, &f.Violation, f.Seed)
+	}
 	return fmt.Sprintf("seed %d: %v; to see it again: egret chaos sim --seed %d -v", f.Seed, &f.Violation, f.Seed)
 }
 
@@ -68,9 +83,13 @@ func Seed(seed uint64, o Options) (Report, error) {
 	if err := o.Check(seed); err != nil {
 		return Report{Seed: seed}, &Failure{Seed: seed, Violation: Violation{Invariant: "plan", What: err.Error()}}
 	}
-	report, bad := play(func(log io.Writer) *run { return newRun(draw(seed, &o), log) }, &o)
+	fresh := func(log io.Writer) *run { return newRun(draw(seed, &o), log) }
+	if o.Topology != nil {
+		fresh = func(log io.Writer) *run { return newOwn(seed, &o, log) }
+	}
+	report, bad := play(fresh, &o)
 	if bad != nil {
-		return report, &Failure{Seed: seed, Violation: *bad}
+		return report, &Failure{Seed: seed, Violation: *bad, own: o.Topology != nil}
 	}
 	return report, nil
 }
@@ -81,7 +100,11 @@ func (o Options) Check(seed uint64) error {
 	if o.Plan == nil {
 		return nil
 	}
-	if err := draw(seed, &o).check(); err != nil {
+	check := draw(seed, &o).check
+	if o.Topology != nil {
+		check = newOwn(seed, &o, nil).checkOwn
+	}
+	if err := check(); err != nil {
 		return fmt.Errorf("the plan does not fit seed %d: %w", seed, err)
 	}
 	return nil

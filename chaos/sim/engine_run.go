@@ -33,6 +33,7 @@ type run struct {
 	took  time.Duration
 	err   error
 	pairs creditBook
+	own   *own // the topology is the user's; nil: it is the scene's
 	// prologue, if not nil, is called before the first event.
 	prologue func()
 }
@@ -55,13 +56,19 @@ func (r *run) play() {
 		r.w.Release()
 		r.rec.bad = bad // what comes after the end is no fault
 	}()
-	r.rec.store = drawStore(r.rec)
-	plan, err := r.scene.topology(r.rec).Build(topology.Options{Epoch: 1})
-	if err != nil {
-		r.rec.violate("topology", "%v", err)
-		return
+	if r.own == nil {
+		r.rec.store = drawStore(r.rec)
+		plan, err := r.scene.topology(r.rec).Build(topology.Options{Epoch: 1})
+		if err != nil {
+			r.rec.violate("topology", "%v", err)
+		}
+		r.plan = plan
 	}
-	r.plan, r.rec.plan, r.rec.edges = plan, plan, newEdgeBook(plan)
+	plan := r.plan
+	if plan == nil {
+		return // it has mistakes
+	}
+	r.rec.plan, r.rec.edges = plan, newEdgeBook(plan)
 	for id := range plan.Tasks {
 		n := &plan.Components[plan.Tasks[id].Component]
 		r.rec.ms = append(r.rec.ms, metrics.NewTask(plan.TaskName(tuple.TaskID(id)), len(n.Streams), len(n.Inputs)))
@@ -71,6 +78,9 @@ func (r *run) play() {
 	r.rec.adv = r.adv
 	set := r.scene.set
 	set.Event, set.Verdict = r.rec.event, r.rec.verdict
+	if u := r.own; u != nil {
+		set.Event, set.Verdict = u.event, func(v *task.Verdict) { u.verdict(r.rec, v) }
+	}
 	if r.rec.store != nil {
 		set.Store = r.rec.store
 	}
@@ -92,7 +102,6 @@ func (r *run) play() {
 	if !r.wait(nil) {
 		return
 	}
-	r.rec.atEnd(r.err)
 	r.rec.checks++
 	if left := r.w.Left(); left != (Left{}) {
 		r.rec.violate("rest", "left when everything has stopped: %v", left)
@@ -101,6 +110,11 @@ func (r *run) play() {
 		if p.state != ended {
 			r.rec.violate("rest", "%s has not ended", p.label)
 		}
+	}
+	if r.own != nil {
+		r.own.atEnd(r)
+	} else {
+		r.rec.atEnd(r.err)
 	}
 }
 
@@ -115,6 +129,9 @@ func (r *run) wait(until func() bool) bool {
 
 // stuck says what has not come through, for people.
 func (r *run) stuck() string {
+	if r.own != nil {
+		return r.own.stuck(r.rec.ms)
+	}
 	for _, m := range r.rec.all {
 		if m.delivery != nil && len(m.delivery.at) > 0 {
 			continue

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	gocontext "context"
+	"errors"
 	"maps"
 	"runtime"
 	"slices"
@@ -103,6 +104,15 @@ func (s *Summary) fail(f *Failure) {
 	i, _ := slices.BinarySearchFunc(s.Failures, f, func(a, b *Failure) int { return cmp.Compare(a.Seed-s.First, b.Seed-s.First) })
 	s.Failures = slices.Insert(s.Failures, i, f)
 	s.Failures = s.Failures[:min(len(s.Failures), maxFailures)]
+}
+
+// Err returns the failures that were kept, joined; nil if no seed has failed.
+func (s *Summary) Err() error {
+	var errs []error
+	for _, f := range s.Failures {
+		errs = append(errs, f)
+	}
+	return errors.Join(errs...)
 }
 
 func (s *Summary) add(r *Report) {

@@ -18,6 +18,7 @@ import (
 type scene struct {
 	seed      uint64
 	guarantee topology.Guarantee
+	own       bool   // the topology is the user's: of its parts only names and numbers are known
 	parts     []part // senders come before receivers
 	set       task.Settings
 	net       Links
@@ -87,6 +88,10 @@ func (s *scene) String() string {
 	for i := range s.parts {
 		p := &s.parts[i]
 		text += fmt.Sprintf("  %s x%d", p.name, p.parallel)
+		if s.own {
+			text += "\n"
+			continue
+		}
 		if p.queue != nil {
 			text += fmt.Sprintf(": %d messages, up to %d a call, %v\n", p.splits[0], p.perCall, p.queue)
 			continue
