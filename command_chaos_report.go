@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/amount"
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/chaos/sim"
 )
 
@@ -105,13 +106,22 @@ type tally struct {
 func (r *chaosReport) tallies() []tally {
 	return []tally{
 		{"Scenes, by mood", "mood", r.Moods},
+		{"Scenes, by what is in them", "what", r.Features},
 		{"Faults", "fault", r.Faults},
 		{"Invariants evaluated, by checker", "checker", checksOf(r.Summary)},
 	}
 }
 
-// checksOf returns how many invariants were evaluated, by checker.
-func checksOf(s *sim.Summary) map[string]int { return map[string]int{"all": int(s.Checks)} }
+// checksOf returns how often each checker was asked, its twin included.
+func checksOf(s *sim.Summary) map[string]int {
+	n := map[string]int{}
+	for _, asked := range []map[chaos.Checker]int{s.Checks, s.Twins} {
+		for c, k := range asked {
+			n[string(c)] += k
+		}
+	}
+	return n
+}
 
 func (t *tally) names() []string { return slices.Sorted(maps.Keys(t.n)) }
 

@@ -136,7 +136,8 @@ func made() *chaosReport {
 		First: 1, Seeds: 500, Events: 6_021_345, Time: 217 * time.Hour, Messages: 123_456, Tuples: 1_234_567,
 		Moods:  map[string]int{"peaceful": 170, "failing": 40, "deadly": 240, "forgetful": 50},
 		Faults: map[string]int{"kill": 1234, "crash": 56, "freeze link": 7, "report out of order": 12_345, "hang": 8, "limit lost": 99, "panic": 1},
-		Checks: 9_876_543, Failed: 120,
+		Features: map[string]int{"several streams": 312, "shuffle": 250}, Failed: 120,
+		Checks: map[chaos.Checker]int{chaos.Acks: 6_543_210, chaos.Rest: 500}, Twins: map[chaos.Checker]int{chaos.Acks: 3_332_333, chaos.Rest: 500},
 		Recovery: sim.Recovery{Deaths: 1290, P50: 12_345 * time.Microsecond, P99: 4567 * time.Millisecond, Max: 12 * time.Second},
 		Failures: []*sim.Failure{
 			{Seed: 8, Violation: sim.Violation{Invariant: "acks", What: "s0 message 3 of split 1 is acked, but its tuple is missing", At: 1500 * time.Millisecond}, Plan: plan},

@@ -158,6 +158,9 @@ func (o *origin) tree(r run, s *spout.Segment, cells []tuple.Cell) {
 		acc:  &acc,
 		key:  o.ledger.Next() | 1<<63, // apart from those of a bolt's inputs
 	}
+	if f := o.c.set.Tree; f != nil {
+		f(a.tree, r.batch, int(r.first), int(r.n))
+	}
 	if tap := o.c.set.Tap; tap != nil {
 		tap.Tree(a.tree, r.batch, int(r.first), int(r.n))
 	}

@@ -42,6 +42,10 @@ type Settings struct {
 	// it is given. It is for tests and simulations.
 	Verdict func(*Verdict)
 
+	// Tree, if not nil, is told that messages first to first+n-1 of a batch are about to
+	// be emitted as one tree, for the first time or again. The rest is as with Verdict.
+	Tree func(tree tuple.TreeID, b *spout.Batch, first, n int)
+
 	// Tap, if not nil, is told everything; see there.
 	Tap *Tap
 }

@@ -33,15 +33,15 @@ const s0, b1a, b2a = "s0/0", "b1a/0", "b2a/0"
 
 func newStage(t *testing.T, seed uint64, edit func(*scene)) *stage {
 	s := &scene{
-		seed: seed, keys: 10, net: Links{LateEvery: -1, FreezeEvery: -1}, cost: 20 * us,
+		seed: seed, texts: texts{keys: 10}, net: Links{LateEvery: -1, FreezeEvery: -1}, cost: 20 * us,
 		set: task.Settings{
 			ParcelSize: 4, Linger: ms, MaxPending: 100, PendingBytes: 1 << 20, TreeSize: 4,
 			MessageTimeout: time.Second, MaxReplays: 8, Began: time.Unix(1_000_000_000, 0), Logger: slog.New(slog.DiscardHandler),
 		},
 		parts: []part{
 			{name: "s0", parallel: 1, streams: 1, splits: []int{300}, perCall: 16},
-			{name: "b1a", parallel: 1, streams: 1, inputs: []edge{{0, 0, topology.Shuffle}}, spend: ms},
-			{name: "b2a", parallel: 1, inputs: []edge{{1, 0, topology.Fields}}, spend: ms},
+			{name: "b1a", parallel: 1, streams: 1, inputs: []edge{{from: 0, grouping: topology.Shuffle}}, spend: ms},
+			{name: "b2a", parallel: 1, inputs: []edge{{from: 1, grouping: topology.Fields}}, spend: ms},
 		},
 	}
 	edit(s)
@@ -89,7 +89,7 @@ var cases = []struct {
 	name  string
 	scene func(*scene)
 	play  func(*stage)
-	want  string // the invariant that is broken; "": none
+	want  chaos.Checker // the invariant that is broken; "": none
 }{
 	{
 		// b1a sends to a dead b2a and reports it, when the ledger knows better (R3).
@@ -111,7 +111,9 @@ var cases = []struct {
 		// b1a sends to the new b2a and reports it before the ledger has heard of the
 		// death of the old one (R3: it learns from the view, and the spout with it).
 		"a report that knows of a death first",
-		func(s *scene) { s.parts[2].inputs = append(s.parts[2].inputs, edge{0, 0, topology.Shuffle}) },
+		func(s *scene) {
+			s.parts[2].inputs = append(s.parts[2].inputs, edge{from: 0, grouping: topology.Shuffle})
+		},
 		ledgerHearsLast, "",
 	},
 	{
@@ -312,11 +314,11 @@ var cases = []struct {
 		}, "",
 	},
 	// What the network must never do: the checkers notice.
-	{"a parcel is lost", nothing, never1(func(m any) bool { _, is := m.(*tuple.Parcel); return is }, Verdict{Drop: true}), "timeouts"},
-	{"a parcel comes twice", func(s *scene) { s.set.AlwaysEncode = true }, never1(func(m any) bool { _, is := m.(*tuple.Parcel); return is }, Verdict{Copies: 1}), "timeouts"},
-	{"a report is lost", nothing, never1(isReport, Verdict{Drop: true}), "timeouts"},
-	{"a report comes twice", nothing, never1(isReport, Verdict{Copies: 1}), "timeouts"},
-	{"the end is lost", nothing, never1(func(m any) bool { _, is := m.(*task.End); return is }, Verdict{Drop: true}), "the run ends"},
+	{"a parcel is lost", nothing, never1(func(m any) bool { _, is := m.(*tuple.Parcel); return is }, Verdict{Drop: true}), chaos.Timeouts},
+	{"a parcel comes twice", func(s *scene) { s.set.AlwaysEncode = true }, never1(func(m any) bool { _, is := m.(*tuple.Parcel); return is }, Verdict{Copies: 1}), chaos.Order},
+	{"a report is lost", nothing, never1(isReport, Verdict{Drop: true}), chaos.Timeouts},
+	{"a report comes twice", nothing, never1(isReport, Verdict{Copies: 1}), chaos.Timeouts},
+	{"the end is lost", nothing, never1(func(m any) bool { _, is := m.(*task.End); return is }, Verdict{Drop: true}), chaos.Rest},
 }
 
 func nothing(*scene) {}
@@ -363,7 +365,7 @@ func never1(which func(any) bool, v Verdict) func(*stage) {
 func TestCases(t *testing.T) {
 	for _, tt := range cases {
 		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
-			acts, broken := 0, map[string]int{}
+			acts, broken := 0, map[chaos.Checker]int{}
 			for seed := range uint64(10) {
 				s := newStage(t, seed, tt.scene)
 				s.prologue = func() { tt.play(s) }

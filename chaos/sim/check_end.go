@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
@@ -10,14 +11,18 @@ import (
 // atEnd checks what must hold when a run has come to its end and everything has
 // stopped.
 func (rec *record) atEnd(err error) {
+	rec.check(chaos.Ending)
+	rec.deathsAtEnd()
 	if rec.cut(err) {
 		rec.halfWay()
 		return
 	}
 	if err != nil {
-		rec.violate("end", "the run has ended with: %v", err)
+		rec.violate(chaos.Ending, "the run has ended with: %v", err)
 		return
 	}
+	rec.twin(chaos.Ending)
+	rec.spoutsAtEnd()
 	if rec.scene.guarantee == topology.AtMostOnce {
 		rec.atMostOnce()
 	} else {
@@ -27,6 +32,14 @@ func (rec *record) atEnd(err error) {
 	rec.laws(true)
 	rec.finishes()
 	rec.closes()
+	rec.treesAtEnd()
+	rec.positionsAtEnd()
+	rec.hangsAtEnd()
+	rec.drainedAtEnd()
+	rec.progressAtEnd()
+	rec.arrivals()
+	rec.creditAtEnd()
+	rec.twinsAtEnd()
 	if rec.store != nil {
 		rec.store.atEnd()
 	}
@@ -38,7 +51,6 @@ func (rec *record) atEnd(err error) {
 func (rec *record) halfWay() {
 	rec.halved = true
 	for _, m := range rec.all {
-		rec.checks++
 		if m.delivery != nil {
 			rec.queueRoot(m)
 		}
@@ -62,7 +74,6 @@ func (rec *record) expected(f func(*root)) {
 		}
 	}
 	for _, m := range rec.all {
-		rec.checks++
 		f(m)
 	}
 }
@@ -74,13 +85,13 @@ func (rec *record) harmed(p *proc) bool {
 
 func (rec *record) atLeastOnce() {
 	now := rec.w.Now()
-	quiet := rec.kills+rec.panics+rec.broken+rec.forgot+rec.hung == 0 && !rec.timeouts
+	quiet := rec.quiet()
 	// Failures that were reported count, so each refusal of a tuple does, but for
 	// those of lives that were killed and messages that were read again. The report
 	// of a panic may come after the next attempt has begun.
 	slack := 0
 	switch {
-	case rec.kills+rec.broken+rec.forgot > 0 || rec.timeouts:
+	case rec.kills+rec.broken+rec.forgot > 0 || rec.trees.still > 0:
 		slack = 1 << 30
 	case rec.panics > 0:
 		slack = 3
@@ -96,27 +107,30 @@ func (rec *record) atLeastOnce() {
 		if rec.left(m) {
 			return
 		}
+		rec.twin(chaos.Acks)
 		e, dead := m.missing(now), happened(m.dead, now)
 		if e != nil && !dead {
-			rec.violate("nothing is lost", "the run has ended, but %s is neither done nor dead: %s is missing", m.name, rec.where(e))
+			rec.violate(chaos.Acks, "the run has ended, but %s is neither done nor dead: %s is missing", m.name, rec.where(e))
 		}
 		rec.lettersOf(m)
 		if !m.acked && !dead {
-			rec.violate("nothing is lost", "the run has ended, and %s was never acked", m.name)
+			rec.violate(chaos.Acks, "the run has ended, and %s was never acked", m.name)
 		}
 		for _, e := range m.all {
+			rec.check(chaos.Executions)
+			rec.twin(chaos.Executions)
 			again := 1 + m.replays
 			switch most := m.verdicts + m.reads + m.replays*(1+len(rec.deaths)); {
 			case e.tries > most:
-				rec.violate("executions", "%s: %s, but there were %d attempts at most", m.name, rec.where(e), most)
+				rec.violate(chaos.Executions, "%s: %s, but there were %d attempts at most", m.name, rec.where(e), most)
 			case quiet && e.tries > max(1, m.reads)+m.head().kinFails:
-				rec.violate("executions", "%s: %s, but nothing was lost and it failed %d times", m.name, rec.where(e), m.fails)
+				rec.violate(chaos.Executions, "%s: %s, but nothing was lost and it failed %d times", m.name, rec.where(e), m.fails)
 			case rec.scene.set.MaxReplays >= 0 && e.fails > again*(rec.scene.set.MaxReplays+1)+slack:
-				rec.violate("executions", "%s: %s, but MaxReplays is %d", m.name, rec.where(e), rec.scene.set.MaxReplays)
+				rec.violate(chaos.Executions, "%s: %s, but MaxReplays is %d", m.name, rec.where(e), rec.scene.set.MaxReplays)
 			}
 		}
 		if quiet && m.rejects > (1+m.replays)*(len(m.all)+m.strays) {
-			rec.violate("executions", "%s is rejected %d times", m.name, m.rejects)
+			rec.violate(chaos.Executions, "%s is rejected %d times", m.name, m.rejects)
 		}
 	})
 }
@@ -133,11 +147,15 @@ func (rec *record) atMostOnce() {
 			begun = begun || e.tries > 0
 		}
 		for _, e := range m.all {
+			rec.check(chaos.Executions)
+			if begun && quiet && rec.scene.peaceful() {
+				rec.twin(chaos.Executions)
+			}
 			switch {
 			case e.tries > 1 && m.reads == 1:
-				rec.violate("executions", "%s: %s, and it was read once", m.name, rec.where(e))
+				rec.violate(chaos.Executions, "%s: %s, and it was read once", m.name, rec.where(e))
 			case e.tries == 0 && begun && quiet && rec.scene.peaceful():
-				rec.violate("executions", "%s: %s, and nothing has died", m.name, rec.where(e))
+				rec.violate(chaos.Executions, "%s: %s, and nothing has died", m.name, rec.where(e))
 			}
 		}
 	})
@@ -146,21 +164,21 @@ func (rec *record) atMostOnce() {
 // laws checks the engine's own books. With atRest nothing may be open.
 func (rec *record) laws(atRest bool) {
 	for id, m := range rec.ms {
-		rec.checks++
+		rec.check(chaos.Laws)
 		if rec.scene.guarantee == topology.AtLeastOnce {
 			b := rec.queues[rec.plan.Tasks[id].Component]
 			queue := b != nil && b.hasAll(m.Name)
 			if open := m.Open(); open != 0 && (atRest || queue) || open < 0 {
-				rec.violate("laws", "%s: %d messages are open at the end", m.Name, open)
+				rec.violate(chaos.Laws, "%s: %d messages are open at the end", m.Name, open)
 			}
 			if a, n := m.Attempts.Load(), m.Acked.Load()+m.Failed.Load()+m.Lost.Load()+m.TimedOut.Load(); a != n+m.Trying.Load() || m.Trying.Load() != 0 && (atRest || queue) {
-				rec.violate("laws", "%s: %d attempts, but %d have ended and %d are under way", m.Name, a, n, m.Trying.Load())
+				rec.violate(chaos.Laws, "%s: %d attempts, but %d have ended and %d are under way", m.Name, a, n, m.Trying.Load())
 			}
 		}
 		// Drained behind the death of a queue's task, a run waits no more for what that
 		// had sent: the next one gets it again.
 		if n := m.Queued.Load(); n != 0 && atRest && !(rec.drained && rec.kills > 0) {
-			rec.violate("laws", "%s: %d tuples are queued at the end", m.Name, n)
+			rec.violate(chaos.Laws, "%s: %d tuples are queued at the end", m.Name, n)
 		}
 		for i := range m.Inputs {
 			in := &m.Inputs[i]
@@ -169,7 +187,7 @@ func (rec *record) laws(atRest bool) {
 				continue // the rest was held, by the dead or for ever
 			}
 			if in.Executed.Load() != settled+m.Held.Load() {
-				rec.violate("laws", "%s: executed %d tuples, acked %d and failed %d", rec.plan.TaskName(tuple.TaskID(id)), in.Executed.Load(), in.Acked.Load(), in.Failed.Load())
+				rec.violate(chaos.Laws, "%s: executed %d tuples, acked %d and failed %d", rec.plan.TaskName(tuple.TaskID(id)), in.Executed.Load(), in.Acked.Load(), in.Failed.Load())
 			}
 		}
 	}
@@ -186,10 +204,10 @@ func (rec *record) finishes() {
 	for i := range rec.scene.parts {
 		p := &rec.scene.parts[i]
 		for k := 0; k < p.parallel && !p.spout(); k++ {
-			rec.checks++
+			rec.twin(chaos.Finishes)
 			name := fmt.Sprintf("%s/%d", p.name, k)
 			if b := last[name]; b == nil || b.finished != 1 {
-				rec.violate("finish", "the last incarnation of %s was not finished", name)
+				rec.violate(chaos.Finishes, "the last incarnation of %s was not finished", name)
 			}
 		}
 	}
@@ -202,11 +220,15 @@ func (rec *record) closes() {
 		if !b.prepared || b.proc.silent != never {
 			want = 0
 		}
+		rec.check(chaos.Closes)
+		if want > 0 {
+			rec.twin(chaos.Closes)
+		}
 		if b.closed > 1 || b.closed < want {
-			rec.violate("close", "%s, incarnation %d, was closed %d times, and should be %d", b.name(), b.number, b.closed, want)
+			rec.violate(chaos.Closes, "%s, incarnation %d, was closed %d times, and should be %d", b.name(), b.number, b.closed, want)
 		}
 	}
 	if rec.kills == 0 && rec.readers != 0 {
-		rec.violate("close", "%d readers were never closed", rec.readers)
+		rec.violate(chaos.Closes, "%d readers were never closed", rec.readers)
 	}
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
@@ -22,7 +23,7 @@ func (b *queueBook) atEnd() {
 	last := make([]*delivery, b.total)
 	acked, failed := map[string]int64{}, map[string]int64{}
 	for _, d := range b.all {
-		rec.checks++
+		rec.twin(chaos.Answers)
 		last[d.number] = d
 		killed := d.to.proc.silent != never
 		switch {
@@ -31,38 +32,38 @@ func (b *queueBook) atEnd() {
 			if rec.scene.guarantee == topology.AtMostOnce && rec.scene.peaceful() && !rec.halved {
 				for _, e := range d.m.all {
 					if e.tries == 0 {
-						rec.violate("executions", "%s is acked, but %s, and nothing has died", d.m.name, rec.where(e))
+						rec.violate(chaos.Executions, "%s is acked, but %s, and nothing has died", d.m.name, rec.where(e))
 					}
 				}
 			}
 		case d.answered(now):
 			failed[d.to.task]++
 		case !killed:
-			rec.violate("answers", "%s has no answer, and the life that had it was not killed", d.m.name)
+			rec.violate(chaos.Answers, "%s has no answer, and the life that had it was not killed", d.m.name)
 		}
 	}
 	if b.fresh < b.total && whole {
-		rec.violate("nothing is lost", "%s has delivered %d messages of %d", rec.scene.parts[b.part].name, b.fresh, b.total)
+		rec.violate(chaos.Acks, "%s has delivered %d messages of %d", rec.scene.parts[b.part].name, b.fresh, b.total)
 	}
 	for n, d := range last[:b.fresh] {
 		settled := d.answered(now) && (d.acked || b.over(d))
 		if !settled && whole && !b.plan.eager {
-			rec.violate("nothing is lost", "message %d of %s is neither acked nor given up", n, rec.scene.parts[b.part].name)
+			rec.violate(chaos.Acks, "message %d of %s is neither acked nor given up", n, rec.scene.parts[b.part].name)
 		}
 	}
 	for _, q := range b.lives {
-		rec.checks++
+		rec.twin(chaos.Closes)
 		if q.proc.silent == never {
 			if q.hand != 0 {
-				rec.violate("answers", "a life of %s has ended with %d messages in hand", q.task, q.hand)
+				rec.violate(chaos.Answers, "a life of %s has ended with %d messages in hand", q.task, q.hand)
 			}
 			if q.closed == 0 && q.open {
-				rec.violate("close", "a life of %s was never closed", q.task)
+				rec.violate(chaos.Closes, "a life of %s was never closed", q.task)
 			}
 			failed[q.task] -= int64(q.behind) // which are in no books
 		}
 		if q.closed > 1 {
-			rec.violate("close", "a life of %s was closed %d times", q.task, q.closed)
+			rec.violate(chaos.Closes, "a life of %s was closed %d times", q.task, q.closed)
 		}
 	}
 	if rec.kills > 0 {
@@ -77,7 +78,7 @@ func (b *queueBook) atEnd() {
 			count = m.Untracked.Load()
 		}
 		if count != acked[m.Name] || m.HandedBack.Load() != failed[m.Name] {
-			rec.violate("laws", "%s counts %d acked and %d handed back, and was told %d and %d", m.Name, count, m.HandedBack.Load(), acked[m.Name], failed[m.Name])
+			rec.violate(chaos.Laws, "%s counts %d acked and %d handed back, and was told %d and %d", m.Name, count, m.HandedBack.Load(), acked[m.Name], failed[m.Name])
 		}
 	}
 }
@@ -97,12 +98,13 @@ func (b *queueBook) hasAll(task string) bool {
 // queueRoot checks the executions of a queue's message: it is emitted once.
 func (rec *record) queueRoot(m *root) {
 	for _, e := range m.all {
+		rec.check(chaos.Executions)
 		if e.tries > 1 {
-			rec.violate("executions", "%s: %s, and it is never replayed", m.name, rec.where(e))
+			rec.violate(chaos.Executions, "%s: %s, and it is never replayed", m.name, rec.where(e))
 		}
 	}
 	if len(m.dead) > 0 {
-		rec.violate("dead letters", "%s is dead, and belongs to a queue", m.name)
+		rec.violate(chaos.DeadLetters, "%s is dead, and belongs to a queue", m.name)
 	}
 }
 

@@ -45,16 +45,20 @@ func (o *Options) messages() int {
 
 // A Report is what one seed came to.
 type Report struct {
-	Seed       uint64          `json:"seed"`
-	Mood       string          `json:"mood"` // peaceful, failing, deadly or forgetful
-	Hash       uint64          `json:"hash"` // of the events and what was done in them
-	Events     int             `json:"events"`
-	Time       time.Duration   `json:"time_ns"` // made-up
-	Messages   int             `json:"messages"`
-	Executions int             `json:"executions"`
-	Faults     map[string]int  `json:"faults"` // by kind
-	Checks     int             `json:"checks"` // invariants evaluated
-	Recovery   []time.Duration `json:"recovery_ns"`
+	Seed       uint64         `json:"seed"`
+	Mood       string         `json:"mood"` // peaceful, failing, deadly or forgetful
+	Hash       uint64         `json:"hash"` // of the events and what was done in them
+	Events     int            `json:"events"`
+	Time       time.Duration  `json:"time_ns"` // made-up
+	Messages   int            `json:"messages"`
+	Executions int            `json:"executions"`
+	Faults     map[string]int `json:"faults"`   // by kind
+	Features   []string       `json:"features"` // what there was in the scene
+	// Checks is how often each checker was asked whether nothing bad had happened, and
+	// Twins how often whether the good thing had.
+	Checks   map[chaos.Checker]int `json:"checks"`
+	Twins    map[chaos.Checker]int `json:"twins"`
+	Recovery []time.Duration       `json:"recovery_ns"`
 }
 
 // A Failure is a seed in which an invariant did not hold.
@@ -88,6 +92,9 @@ func Seed(seed uint64, o Options) (Report, error) {
 		fresh = func(log io.Writer) *run { return newOwn(seed, &o, log) }
 	}
 	report, bad := play(fresh, &o)
+	if !o.Once {
+		report.Checks[repeatable] = report.Events
+	}
 	if bad != nil {
 		return report, &Failure{Seed: seed, Violation: *bad, own: o.Topology != nil}
 	}

@@ -5,8 +5,39 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/task"
 )
+
+// enough reports whether all is healed, and endless sources have given what they
+// should, of which something has come through.
+func (rec *record) enough() bool {
+	if !rec.healed() {
+		return false
+	}
+	for i := range rec.splits {
+		for _, b := range rec.splits[i] {
+			if b.endless && len(b.roots) < b.messages {
+				return false
+			}
+		}
+	}
+	return rec.newThrough() || rec.scene.flushes()
+}
+
+// end ends a run with endless sources when they have given enough.
+func (r *run) end() {
+	if r.done || !r.scene.endless() || !r.rec.whole() || !r.rec.enough() {
+		return
+	}
+	f := r.scene.last
+	r.rec.asked(f, f.Kind == chaos.Drain)
+	if f.Kind == chaos.Stop {
+		r.w.Send(r.sup, task.Stop{})
+		return
+	}
+	r.w.Send(r.sup, task.DrainBy{Deadline: r.rec.drainFor})
+}
 
 // whole reports whether the run was not asked to end before its input had ended.
 func (rec *record) whole() bool { return !rec.drained && !rec.stopped }
@@ -43,8 +74,9 @@ func (rec *record) givenUp(err error) bool {
 // reads checks that nobody reads long after a drain. What was asked for before may be
 // late, and a new life may have begun when it is told.
 func (rec *record) reads(p *proc) {
+	rec.check(chaos.Drained)
 	if now := rec.w.Now(); rec.drained && now > max(p.born, rec.drainedAt)+time.Second {
-		rec.violate("drained", "%s reads on, %v after the drain and %v after its birth", p.label, now-rec.drainedAt, now-p.born)
+		rec.violate(chaos.Drained, "%s reads on, %v after the drain and %v after its birth", p.label, now-rec.drainedAt, now-p.born)
 	}
 }
 
@@ -69,7 +101,7 @@ func (rec *record) left(m *root) bool {
 	}
 	behind := m.index >= rec.position(m.split)
 	if rec.kills+rec.panics+rec.crashes == 0 && begun == behind {
-		rec.violate("drained", "%s is begun: %v, and %v is left at %d", m.name, begun, m.split, rec.position(m.split))
+		rec.violate(chaos.Drained, "%s is begun: %v, and %v is left at %d", m.name, begun, m.split, rec.position(m.split))
 	}
 	return behind
 }

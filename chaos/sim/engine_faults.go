@@ -12,10 +12,10 @@ import (
 
 func (rec *record) witness() witness {
 	return witness{
-		born:   func(id tuple.TaskID, n uint32) { rec.edges.born(id, tuple.NewIncarnation(1, n)) },
+		born:   func(id tuple.TaskID, n uint32) { rec.edges.born(rec.w.Now(), id, tuple.NewIncarnation(1, n)) },
 		dies:   rec.killed,
 		silent: rec.silent,
-		lost:   func(n int) { rec.forgot, rec.timeouts = rec.forgot+n, true },
+		lost:   func(n int) { rec.forgot += n },
 		jumps:  rec.jumped,
 		ending: rec.asked,
 	}
@@ -46,7 +46,7 @@ func (rec *record) killed(id tuple.TaskID, crash bool) {
 // what waits in it; so much later, and with what else may be late, that is in time.
 func (rec *record) silent(d time.Duration) {
 	if d > rec.scene.set.MessageTimeout/4 {
-		rec.timeouts = true
+		rec.stands(d)
 	}
 }
 
@@ -56,7 +56,7 @@ func (rec *record) silent(d time.Duration) {
 func (rec *record) jumped(id tuple.TaskID, d time.Duration) {
 	j := &rec.jumps[id]
 	if j.sum > 0 && rec.w.Now()-j.last < rec.scene.set.MessageTimeout {
-		rec.timeouts = true
+		rec.stands(0)
 	}
 	j.last, j.sum = rec.w.Now(), j.sum+d
 }
@@ -67,7 +67,7 @@ type jump struct{ last, sum time.Duration }
 // asked books that the run is asked to end.
 func (rec *record) asked(f chaos.Fault, drain bool) {
 	if !drain || f.Most > 0 {
-		rec.timeouts = true // while a run is stopped, the dead have no next life and are not told of
+		rec.stands(never) // while a run is stopped, the dead have no next life and are not told of
 	}
 	switch {
 	case !drain:
@@ -75,5 +75,9 @@ func (rec *record) asked(f chaos.Fault, drain bool) {
 	case !rec.drained:
 		rec.drained, rec.drainedAt = true, rec.w.Now()
 		rec.short = f.Most > 0
+		rec.drainFor = f.Most
+		if f.Most == 0 {
+			rec.drainFor = drainFor
+		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // of its own.
 func (s *scene) drawStuck() {
 	r := rand.New(rand.NewPCG(s.seed, 0x68616e67))
-	if chance(r, 35) {
+	if chance(r, 60) {
 		s.set.StuckAfter = min(one(r, 50*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond, 2*time.Second), s.set.MessageTimeout/4)
 		s.set.Replace = chance(r, 80)
 	}
@@ -25,6 +25,7 @@ func (rec *record) hang(p *proc, d time.Duration) {
 	set := &rec.scene.set
 	rec.hung++
 	rec.adv.did(chaos.Hang, "")
+	rec.hangsOf = append(rec.hangsOf, hangBook{p, rec.w.Now(), d})
 	silent := d
 	if set.Replace {
 		silent = min(d, 2*set.StuckAfter)
@@ -78,21 +79,23 @@ func (b *simBolt) isLate() {
 // checkLate checks that nothing comes of what a bolt has emitted after it was
 // replaced.
 func (rec *record) checkLate(b *simBolt, in tuple.Tuple, m *root) {
+	rec.check(chaos.Zombies)
 	by, seq := in.Int64("by"), in.Int64("seq")
 	if by > 0 {
 		if z := rec.bolts[by-1]; z.late > 0 && seq >= z.late {
-			rec.violate("zombies", "%s gets number %d of incarnation %d, which was replaced before number %d", b.name(), seq, by, z.late)
+			rec.violate(chaos.Zombies, "%s gets number %d of incarnation %d, which was replaced before number %d", b.name(), seq, by, z.late)
 		}
 	}
 	if m != nil && m.owner != nil && m.born >= m.owner.left {
-		rec.violate("zombies", "%s gets an %s, which was replaced before it said that", b.name(), m.name)
+		rec.violate(chaos.Zombies, "%s gets an %s, which was replaced before it said that", b.name(), m.name)
 	}
 }
 
 // hungDead checks a message that is said to be dead of a hang: one that has never
 // hung may be a suspect, as often as you like, but does not die of it.
 func (rec *record) hungDead(m *root, err string) {
+	rec.check(chaos.Hangs)
 	if n := m.head().kinHangs; n < 1 || rec.scene.guarantee == topology.AtMostOnce {
-		rec.violate("hangs", "%s is dead (%s), but has hung %d times", m.name, err, n)
+		rec.violate(chaos.Hangs, "%s is dead (%s), but has hung %d times", m.name, err, n)
 	}
 }

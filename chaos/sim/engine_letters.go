@@ -57,11 +57,11 @@ func isLetter(stream string) bool { return stream == topology.DeadLetterStream }
 func (rec *record) letterRoot(row []tuple.Value) *root {
 	var values struct{ Root uint64 }
 	if err := json.Unmarshal([]byte(row[9].String()), &values); err != nil {
-		rec.violate("letters", "the values %s of a letter: %v", row[9], err)
+		rec.violate(chaos.DeadLetters, "the values %s of a letter: %v", row[9], err)
 	}
 	m := rec.roots[values.Root]
 	if m == nil {
-		rec.violate("letters", "a letter of a message that there is not: %s", row[9])
+		rec.violate(chaos.DeadLetters, "a letter of a message that there is not: %s", row[9])
 		return &root{}
 	}
 	return m
@@ -70,7 +70,7 @@ func (rec *record) letterRoot(row []tuple.Value) *root {
 // mourn executes a letter.
 func (b *simBolt) mourn(in tuple.Tuple) error {
 	rec := b.rec
-	rec.checks++
+	rec.check(chaos.DeadLetters)
 	p := &rec.scene.parts[b.part]
 	row := make([]tuple.Value, in.Len())
 	for i := range row {
@@ -78,20 +78,21 @@ func (b *simBolt) mourn(in tuple.Tuple) error {
 	}
 	m := rec.letterRoot(row)
 	if !isLetter(in.Stream()) || !rec.scene.mourned(m.part) || in.Component() != rec.scene.parts[m.part].name {
-		rec.violate("routing", "%s gets a letter of %s from %s.%s", b.name(), m.name, in.Component(), in.Stream())
+		rec.violate(chaos.Routing, "%s gets a letter of %s from %s.%s", b.name(), m.name, in.Component(), in.Stream())
 	}
 	if got := in.String("stream"); got != streamName(m.stream) {
-		rec.violate("letters", "a letter says that %s was emitted on %s", m.name, got)
+		rec.violate(chaos.DeadLetters, "a letter says that %s was emitted on %s", m.name, got)
 	}
 	if in.String("component") != in.Component() || (in.String("id") == "") != (rec.store == nil) || in.String("error") == "" {
-		rec.violate("letters", "the letter of %s has component %q, id %q, error %q", m.name, in.String("component"), in.String("id"), in.String("error"))
+		rec.violate(chaos.DeadLetters, "the letter of %s has component %q, id %q, error %q", m.name, in.String("component"), in.String("id"), in.String("error"))
 	}
 	if len(m.dead) == 0 {
-		rec.violate("letters", "%s gets a letter of %s, which is not dead", b.name(), m.name)
+		rec.violate(chaos.DeadLetters, "%s gets a letter of %s, which is not dead", b.name(), m.name)
 	}
 	if !b.prepared || b.closed > 0 {
-		rec.violate("routing", "%s executes before Prepare or after Close", b.name())
+		rec.violate(chaos.Routing, "%s executes before Prepare or after Close", b.name())
 	}
+	rec.taken(b)
 	l := &m.letters
 	l.tries++
 	if p.spend > 0 {
@@ -125,27 +126,30 @@ func (rec *record) told(m *root) bool {
 }
 
 // letterVerdict checks what the engine thinks of a tree of letters.
-func (rec *record) letterVerdict(v *task.Verdict, i int, cells []tuple.Cell, s []tuple.Kind, bad map[int]acker.Fail) {
+func (rec *record) letterVerdict(t *openTree, v *task.Verdict, i int, cells []tuple.Cell, s []tuple.Kind, bad map[int]acker.Fail) {
 	m := rec.letterRoot(tuple.CloneRow(cells, s))
 	l := &m.letters
 	f, failed := bad[i]
 	switch {
 	case failed && f.Class != acker.Hung:
+		rec.check(chaos.Failures)
 		if l.refused == 0 {
-			rec.violate("failures", "the letter of %s has failed (%s), but nobody has refused it", m.name, f.Err)
+			rec.violate(chaos.Failures, "the letter of %s has failed (%s), but nobody has refused it", m.name, f.Err)
 		}
 	case failed:
-		rec.violate("hangs", "the letter of %s is a suspect, and letters hang nobody", m.name)
+		rec.violate(chaos.Hangs, "the letter of %s is a suspect, and letters hang nobody", m.name)
 	case v.Outcome == acker.Done:
+		rec.check(chaos.Acks)
 		if !happened(l.heard, rec.w.Now()) {
-			rec.violate("acks", "the letter of %s is acked, and nobody has heard of it", m.name)
+			rec.violate(chaos.Acks, "the letter of %s is acked, and nobody has heard of it", m.name)
 		}
 	case v.Outcome == acker.Lost:
+		rec.check(chaos.Losses)
 		if !rec.edges.mayBeLost(v.Tree) {
-			rec.violate("losses", "the letter of %s is lost, but no tuple of its tree %v can have gone to a life that is over", m.name, v.Tree)
+			rec.violate(chaos.Losses, "the letter of %s is lost, but no tuple of its tree %v can have gone to a life that is over", m.name, v.Tree)
 		}
-	case !rec.timeouts:
-		rec.violate("timeouts", "the letter of %s has timed out, but nothing of it was dropped", m.name)
+	case !rec.excused(t, m):
+		rec.violate(chaos.Timeouts, "the letter of %s has timed out, but nothing of it was dropped", m.name)
 	}
 }
 
@@ -154,16 +158,16 @@ func (rec *record) letterDead(d *task.DeadLetter, by *proc) {
 	m := rec.letterRoot(d.Values)
 	l := &m.letters
 	if most := rec.scene.set.MaxReplays; l.rejects == 0 && (most < 0 || l.refused <= most) {
-		rec.violate("dead letters", "the letter of %s is dead, but was refused only %d times and never rejected: %s", m.name, l.refused, d.Err)
+		rec.violate(chaos.DeadLetters, "the letter of %s is dead, but was refused only %d times and never rejected: %s", m.name, l.refused, d.Err)
 	}
 	l.dead = append(l.dead, moment{rec.w.Now(), by})
 }
 
 // lettersOf checks that somebody has heard of a message that is dead at the end.
 func (rec *record) lettersOf(m *root) {
-	rec.checks++
+	rec.twin(chaos.DeadLetters)
 	if len(m.dead) > 0 && !m.acked && !rec.told(m) {
-		rec.violate("letters", "the run has ended, %s is dead, and its letter was not heard of (tried %d times, refused %d)", m.name, m.letters.tries, m.letters.refused)
+		rec.violate(chaos.DeadLetters, "the run has ended, %s is dead, and its letter was not heard of (tried %d times, refused %d)", m.name, m.letters.tries, m.letters.refused)
 	}
 }
 

@@ -57,6 +57,7 @@ type queueBook struct {
 	part  int
 	plan  *queuePlan
 	total int         // messages
+	gate  int         // of them, that are not held back until all is healed
 	fresh int         // of them, that were delivered at least once
 	all   []*delivery // by the id that an answer has
 	open  []*delivery // without an answer, so far as is known
@@ -72,6 +73,7 @@ type delivery struct {
 	m      *root
 	number int // of what is delivered
 	fails  int // of the deliveries before
+	at0    int // in all
 	to     *simQueue
 	acked  bool
 	why    error    // of Fail
@@ -97,7 +99,11 @@ type openingQueue struct{ *simQueue }
 
 func (rec *record) newQueueBook(part int) *queueBook {
 	p := &rec.scene.parts[part]
-	return &queueBook{rec: rec, part: part, plan: p.queue, total: p.splits[0]}
+	b := &queueBook{rec: rec, part: part, plan: p.queue, total: p.splits[0], gate: p.splits[0]}
+	if p.gates != nil {
+		b.gate = p.gates[0]
+	}
+	return b
 }
 
 // queue is the factory of a part's queue.
@@ -154,7 +160,7 @@ func (b *queueBook) take(q *simQueue) *delivery {
 		if errors.Is(was.why, spout.ErrFailed) {
 			d.fails++
 		}
-	case b.fresh < b.total:
+	case b.fresh < b.total && (b.fresh < b.gate || b.rec.healed()):
 		d.number = b.fresh
 		b.fresh++
 	default:
@@ -162,7 +168,9 @@ func (b *queueBook) take(q *simQueue) *delivery {
 	}
 	name := fmt.Sprintf("%s delivery %d, of message %d,", b.rec.scene.parts[b.part].name, len(b.all), d.number)
 	d.m = b.rec.add(b.part, mix(uint64(b.part), uint64(len(b.all)), 'q'), name)
-	d.m.delivery, d.m.reads, d.m.death = d, 1, death
+	d.m.delivery, d.m.death = d, death
+	d.at0 = len(b.all)
+	b.rec.readFrom(d.m, q.proc)
 	b.all, b.open = append(b.all, d), append(b.open, d)
 	q.hand++
 	if rec := b.rec; was == nil && rec.again(q.id(), d.m.id) {
@@ -209,13 +217,13 @@ func (q *simQueue) fails(in chaos.Call) error {
 func (q *simQueue) under(during string) {
 	switch {
 	case q.closed > 0:
-		q.book.rec.violate("answers", "%s: %s after Close", q.task, during)
+		q.book.rec.violate(chaos.Answers, "%s: %s after Close", q.task, during)
 	case !q.open && during != "Open":
-		q.book.rec.violate("answers", "%s: %s before Open", q.task, during)
+		q.book.rec.violate(chaos.Answers, "%s: %s before Open", q.task, during)
 	case during == "Ack" && (q.ill || q.proc.left < q.book.rec.w.Now()), during == "Next" && q.numb:
-		q.book.rec.violate("answers", "%s: %s in a life that is over", q.task, during)
+		q.book.rec.violate(chaos.Answers, "%s: %s in a life that is over", q.task, during)
 	case q.inNext && !q.gone():
-		q.book.rec.violate("answers", "%s: %s inside Next", q.task, during)
+		q.book.rec.violate(chaos.Answers, "%s: %s inside Next", q.task, during)
 	}
 }
 
@@ -224,10 +232,10 @@ func (q openingQueue) Open(_ gocontext.Context, t *spout.Task) error {
 	q.book.rec.reads(q.proc)
 	rec := q.book.rec
 	if name := fmt.Sprintf("%s/%d", t.Component, t.Index); name != q.task {
-		rec.violate("answers", "Open of %s is told that it is %s", q.task, name)
+		rec.violate(chaos.Answers, "Open of %s is told that it is %s", q.task, name)
 	}
 	if q.open {
-		rec.violate("answers", "%s is opened twice", q.task)
+		rec.violate(chaos.Answers, "%s is opened twice", q.task)
 	}
 	rec.w.Spend(time.Duration(q.book.draw('o') % uint64(5*time.Millisecond)))
 	if err := q.fails(chaos.InOpen); err != nil {
@@ -243,7 +251,7 @@ func (q *simQueue) Next(ctx gocontext.Context, out *spout.QueueOut) error {
 	b, rec := q.book, q.book.rec
 	p := &rec.scene.parts[b.part]
 	if rec.w.Now() < q.until {
-		rec.violate("answers", "%s: Next is called while another is under way", q.task)
+		rec.violate(chaos.Answers, "%s: Next is called while another is under way", q.task)
 	}
 	if ctx.Err() != nil && b.draw('c')%2 == 0 {
 		return ctx.Err()
@@ -265,12 +273,15 @@ func (q *simQueue) Next(ctx gocontext.Context, out *spout.QueueOut) error {
 		}
 		q.panics(chaos.InNext)
 	}
+	rec.check(chaos.Pending)
 	if most := q.mostInHand(); q.hand > most {
-		rec.violate("pending", "%s has %d messages in hand, and may have %d", q.task, q.hand, most)
+		rec.violate(chaos.Pending, "%s has %d messages in hand, and may have %d", q.task, q.hand, most)
 	}
 	rec.w.Spend(time.Duration(b.draw('w') % uint64(p.wait+1)))
-	if err := q.fails(chaos.InNext); err != nil {
-		return err
+	if b.fresh < b.gate || rec.healed() { // the same error too often at one place ends the run
+		if err := q.fails(chaos.InNext); err != nil {
+			return err
+		}
 	}
 	if paused {
 		rec.w.Spend(time.Duration(b.draw('P') % uint64(5*time.Millisecond)))
@@ -281,13 +292,13 @@ func (q *simQueue) Next(ctx gocontext.Context, out *spout.QueueOut) error {
 			b.eof = true
 			return io.EOF
 		}
-		if out.Len() == 0 {
-			wait := 50 * time.Millisecond
-			if b.plan.deaf && b.draw('d')%10 == 0 {
-				wait = 3 * time.Second
-			}
-			rec.w.Spend(time.Duration(b.draw('W') % uint64(wait)))
+	}
+	if out.Len() == 0 && len(b.again) == 0 && b.fresh >= b.gate {
+		wait := 50 * time.Millisecond
+		if b.plan.deaf && b.draw('d')%10 == 0 {
+			wait = 3 * time.Second
 		}
+		rec.w.Spend(time.Duration(b.draw('W') % uint64(wait)))
 	}
 	return nil
 }
@@ -309,14 +320,14 @@ func (q *simQueue) mostInHand() int {
 func (q *simQueue) answer(during, id string) *delivery {
 	q.under(during)
 	b, rec := q.book, q.book.rec
-	rec.checks++
+	rec.check(chaos.Answers)
 	rec.calls++
 	if q.gone() {
 		return nil
 	}
 	n, err := strconv.Atoi(id)
 	if err != nil || n >= len(b.all) {
-		rec.violate("answers", "%s: %s of %q, which it has not delivered", q.task, during, id)
+		rec.violate(chaos.Answers, "%s: %s of %q, which it has not delivered", q.task, during, id)
 		return nil
 	}
 	d := b.all[n]
@@ -327,9 +338,9 @@ func (q *simQueue) answer(during, id string) *delivery {
 	}
 	switch {
 	case d.to != q:
-		rec.violate("answers", "%s: %s of %s which was given to another life", q.task, during, d.m.name)
+		rec.violate(chaos.Answers, "%s: %s of %s which was given to another life", q.task, during, d.m.name)
 	case len(d.at) > 1:
-		rec.violate("answers", "%s has %d answers", d.m.name, len(d.at))
+		rec.violate(chaos.Answers, "%s has %d answers", d.m.name, len(d.at))
 	}
 	return d
 }
@@ -342,11 +353,12 @@ func (q *simQueue) Ack(_ gocontext.Context, id string) error {
 	rec := q.book.rec
 	d.acked = true
 	if rec.scene.guarantee == topology.AtLeastOnce {
+		rec.check(chaos.Acks)
 		if e := d.m.missing(rec.w.Now()); e != nil {
-			rec.violate("acks", "%s is acked, but %s is missing", d.m.name, rec.where(e))
+			rec.violate(chaos.Acks, "%s is acked, but %s is missing", d.m.name, rec.where(e))
 		}
 		if !d.m.acked {
-			rec.violate("answers", "%s is acked without a verdict", d.m.name)
+			rec.violate(chaos.Answers, "%s is acked without a verdict", d.m.name)
 		}
 	}
 	rec.hangIn(q.proc, q.id(), chaos.InAck)
@@ -371,10 +383,10 @@ func (q *simQueue) checkWhy(ctx gocontext.Context, d *delivery) {
 	rec, m := q.book.rec, d.m
 	ending := q.proc.state != running || q.proc.left != never
 	if q.ill && !errors.Is(d.why, spout.ErrUnfinished) {
-		rec.violate("answers", "%s is handed back (%v) behind a panic", m.name, d.why)
+		rec.violate(chaos.Answers, "%s is handed back (%v) behind a panic", m.name, d.why)
 	}
 	wrong := func(what string) {
-		rec.violate("answers", "%s is handed back (%v), but %s", m.name, d.why, what)
+		rec.violate(chaos.Answers, "%s is handed back (%v), but %s", m.name, d.why, what)
 	}
 	if q.proc.state != running && ctx.Err() != nil {
 		wrong("the context of that call has ended")

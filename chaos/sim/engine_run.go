@@ -3,12 +3,14 @@ package sim
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -32,18 +34,16 @@ type run struct {
 	done  bool
 	took  time.Duration
 	err   error
-	pairs creditBook
 	own   *own // the topology is the user's; nil: it is the scene's
 	// prologue, if not nil, is called before the first event.
 	prologue func()
 }
 
 func newRun(s *scene, log io.Writer) *run {
-	r := &run{scene: s, pairs: creditBook{}}
+	r := &run{scene: s}
 	r.w = New(Config{Seed: s.seed, Links: s.net, Cost: s.cost, Block: s.wait, Log: log, Hangs: s.plans(chaos.Hang, nil), OnSend: r.onSend, OnTimer: r.onTimer})
 	r.rec = newRecord(r.w, s)
 	r.w.describe, r.w.content = describe, task.AppendContent
-	r.rec.timeouts = s.plans(chaos.Forget, nil)
 	if log != nil {
 		_, _ = io.WriteString(log, s.String())
 	}
@@ -52,15 +52,15 @@ func newRun(s *scene, log io.Writer) *run {
 
 func (r *run) play() {
 	defer func() {
-		bad := r.rec.bad
+		bad, deaths := r.rec.bad, slices.Clone(r.rec.deaths)
 		r.w.Release()
-		r.rec.bad = bad // what comes after the end is no fault
+		r.rec.bad, r.rec.deaths = bad, deaths // what comes after the end is no fault, and mends nothing
 	}()
 	if r.own == nil {
 		r.rec.store = drawStore(r.rec)
 		plan, err := r.scene.topology(r.rec).Build(topology.Options{Epoch: 1})
 		if err != nil {
-			r.rec.violate("topology", "%v", err)
+			r.rec.violate(chaos.Ending, "%v", err)
 		}
 		r.plan = plan
 	}
@@ -77,9 +77,10 @@ func (r *run) play() {
 	r.adv = newAdversary(r.w, plan, r.scene.plan, r.rec.witness())
 	r.rec.adv = r.adv
 	set := r.scene.set
-	set.Event, set.Verdict = r.rec.event, r.rec.verdict
+	set.Event, set.Verdict, set.Tree = r.rec.event, r.rec.verdict, r.rec.attempted
 	if u := r.own; u != nil {
 		set.Event, set.Verdict = u.event, func(v *task.Verdict) { u.verdict(r.rec, v) }
+		set.Tree = func(tree tuple.TreeID, b *spout.Batch, first, n int) { u.attempted(r.rec, tree, b, first, n) }
 	}
 	if r.rec.store != nil {
 		set.Store = r.rec.store
@@ -91,6 +92,7 @@ func (r *run) play() {
 		}
 	}))
 	r.adv.sup = r.sup
+	r.heal()
 	if r.prologue != nil {
 		r.prologue()
 	}
@@ -98,17 +100,18 @@ func (r *run) play() {
 		return
 	}
 	r.took = r.w.Now()
+	r.rec.took = r.took
 	r.w.Stop(r.sup)
 	if !r.wait(nil) {
 		return
 	}
-	r.rec.checks++
+	r.rec.check(chaos.Rest)
 	if left := r.w.Left(); left != (Left{}) {
-		r.rec.violate("rest", "left when everything has stopped: %v", left)
+		r.rec.violate(chaos.Rest, "left when everything has stopped: %v", left)
 	}
 	for _, p := range r.w.procs[1:] {
 		if p.state != ended {
-			r.rec.violate("rest", "%s has not ended", p.label)
+			r.rec.violate(chaos.Rest, "%s has not ended", p.label)
 		}
 	}
 	if r.own != nil {
@@ -122,7 +125,7 @@ func (r *run) play() {
 func (r *run) wait(until func() bool) bool {
 	err := r.w.Run(until, Limit{Time: mostTime, Events: mostEvents})
 	if err != nil {
-		r.rec.violate("the run ends", "%v%s", err, r.stuck())
+		r.rec.violate(chaos.Rest, "%v%s", err, r.stuck())
 	}
 	return r.rec.bad == nil
 }
@@ -147,6 +150,11 @@ func (r *run) stuck() string {
 // something is wrong.
 func (r *run) step() bool {
 	r.adv.event()
+	r.heal()
+	r.end()
+	if r.own == nil {
+		r.rec.moves()
+	}
 	for i := range r.plan.Components {
 		n := &r.plan.Components[i]
 		if !n.Reads() {
@@ -159,22 +167,43 @@ func (r *run) step() bool {
 				most += m.MaxPending.Load() // their letters
 			}
 			if open := m.Open(); open > most || open < 0 {
-				r.rec.violate("pending", "%s has %d messages open, and MaxPending is %d", m.Name, open, m.MaxPending.Load())
+				r.rec.violate(chaos.Pending, "%s has %d messages open, and MaxPending is %d", m.Name, open, m.MaxPending.Load())
 			}
 			if m.MaxPending.Load() > int64(r.scene.set.MaxPending) && !r.scene.holds() {
-				r.rec.violate("pending", "MaxPending of %s is %d, and nobody holds anything", m.Name, m.MaxPending.Load())
+				r.rec.violate(chaos.Pending, "MaxPending of %s is %d, and nobody holds anything", m.Name, m.MaxPending.Load())
 			}
 		}
 	}
 	return r.rec.bad != nil
 }
 
+// heal begins the phase in which nothing goes wrong any more, when the faults are
+// over.
+func (r *run) heal() {
+	if !r.rec.healed() && r.adv.healed() {
+		r.rec.heal()
+	}
+}
+
+// onSend is asked about each message, which it books as it is sent.
 func (r *run) onSend(from, to actor.Ref, msg any) Verdict {
 	if from == nil {
 		return Verdict{}
 	}
+	report, _ := msg.(*acker.Report)
+	var entries []acker.Entry
+	if report != nil && !r.rec.healed() {
+		entries = slices.Clone(report.Entries)
+	}
 	v := r.adv.rule(from, to, msg)
-	r.pairs.message(r.rec, msg)
+	switch m := msg.(type) {
+	case *tuple.Parcel:
+		r.rec.parcel(m, r.w.find(to))
+	case *task.Limit:
+		r.rec.limit(m)
+	case *acker.Report:
+		r.rec.hear(m, entries, v.Drop)
+	}
 	return v
 }
 
@@ -183,7 +212,11 @@ func (r *run) onTimer(of actor.Ref, msg any) time.Duration { return r.adv.timer(
 func (r *run) report() Report {
 	out := Report{
 		Seed: r.scene.seed, Mood: r.scene.mood(), Hash: r.w.Hash(), Events: r.w.Events(), Time: r.took,
-		Messages: len(r.rec.all), Checks: r.rec.checks, Faults: map[string]int{},
+		Messages: len(r.rec.all), Faults: map[string]int{},
+	}
+	out.Checks, out.Twins = r.rec.counted()
+	if r.plan != nil {
+		out.Features = r.rec.featuresAtEnd()
 	}
 	for _, m := range r.rec.all {
 		for _, e := range m.all {

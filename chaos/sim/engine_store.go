@@ -101,14 +101,15 @@ func (s *simStore) Save(ps []task.Position, replayed []string) (int, error) {
 		part := slices.IndexFunc(s.rec.scene.parts, func(x part) bool { return x.name == p.Component })
 		b, n := (&simSource{s.rec, part}).find(spout.Split(p.Split), p.Position)
 		s.rec.passed(b, n, "saved at")
+		s.rec.check(chaos.Stored)
 		if p.Life < s.lives[at] || n < s.positions[at] {
-			s.rec.violate("positions", "%v is saved at %d by life %v, and was at %d by life %v", b, n, p.Life, s.positions[at], s.lives[at])
+			s.rec.violate(chaos.Positions, "%v is saved at %d by life %v, and was at %d by life %v", b, n, p.Life, s.positions[at], s.lives[at])
 		}
 		s.lives[at], s.positions[at] = p.Life, n
 	}
 	for _, id := range replayed {
 		if s.given[id] == nil {
-			s.rec.violate("dead letters", "letter %s was replayed, and nobody had asked for it", id)
+			s.rec.violate(chaos.DeadLetters, "letter %s was replayed, and nobody had asked for it", id)
 		}
 		s.told[id] = true
 	}
@@ -124,8 +125,9 @@ func (s *simStore) Bury(all []*task.DeadLetter) (stored int, err error) {
 		all = all[:stored]
 	}
 	for _, l := range all {
+		s.rec.check(chaos.Stored)
 		if l.ID == "" && l.Deaths > 1 {
-			s.rec.violate("dead letters", "a letter that has died %d times is stored as another one", l.Deaths)
+			s.rec.violate(chaos.DeadLetters, "a letter that has died %d times is stored as another one", l.Deaths)
 		}
 		if l.ID == "" {
 			l.ID = strconv.Itoa(len(s.letters) + 1)
@@ -173,23 +175,24 @@ func (s *simStore) position(b *splitBook) int {
 // atEnd checks that nothing is left to be saved when the run has come to its end,
 // and that no call was under way.
 func (s *simStore) atEnd() {
-	if s.rec.checks++; s.until > s.over {
-		s.rec.violate("store", "the run has ended at %v, and a call of the store was under way until %v", s.over, s.until)
+	if s.rec.check(chaos.Stored); s.until > s.over {
+		s.rec.violate(chaos.Stored, "the run has ended at %v, and a call of the store was under way until %v", s.over, s.until)
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.given)) {
+		s.rec.twin(chaos.Stored)
 		l := s.given[id]
 		if isLetter(l.Stream) || s.told[id] || s.buried[id] || s.rec.drained {
 			continue
 		}
 		if m := s.rec.roots[l.Values[0].Uint64()]; m.replayed > 0 {
-			s.rec.violate("dead letters", "%s was dead, was replayed and is done, and the store does not know", m.name)
+			s.rec.violate(chaos.DeadLetters, "%s was dead, was replayed and is done, and the store does not know", m.name)
 		}
 	}
 	for i := range s.rec.splits {
 		for _, b := range s.rec.splits[i] {
 			at := s.position(b)
-			if s.rec.checks++; at != b.messages && !s.rec.drained {
-				s.rec.violate("positions", "the run has ended, %v has %d messages and is saved at %d", b, b.messages, at)
+			if s.rec.twin(chaos.Stored); at != b.messages && !s.rec.drained {
+				s.rec.violate(chaos.Positions, "the run has ended, %v has %d messages and is saved at %d", b, b.messages, at)
 			}
 		}
 	}

@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret/chaos"
 )
 
 // The engine under the simulator: a hundred seeds always, a thousand by night.
@@ -26,6 +29,19 @@ func TestSeeds(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, s.Moods["peaceful"]*4, n, "a quarter is without faults")
 	require.NotZero(t, s.Recovery.Deaths)
+	for _, f := range featureNames {
+		assert.NotZero(t, s.Features[f], "no seed has: %s", f)
+	}
+	for _, c := range chaos.Checkers() {
+		if c == chaos.Own {
+			continue // for topologies of users
+		}
+		assert.NotZero(t, s.Checks[c], "nobody has asked: %s", c.Claim())
+		if c != chaos.Hangs || n >= 1000 { // a hang that must be found is rare
+			assert.NotZero(t, s.Twins[c], "nobody has asked: %s", c.Twin())
+		}
+	}
+	t.Log(s.Features, s.Checks, s.Twins)
 }
 
 func TestPeacefulSeedsHaveNoFaults(t *testing.T) {

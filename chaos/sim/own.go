@@ -10,6 +10,7 @@ import (
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -73,12 +74,11 @@ type own struct {
 	*Run
 	topology *topology.Topology
 	dead     []*DeadLetter
-	verdicts map[tuple.TreeID]bool
 }
 
 // newOwn builds the topology of a seed's run and draws what is done to it.
 func newOwn(seed uint64, o *Options, log io.Writer) *run {
-	u := &own{Run: &Run{seed: seed}, verdicts: map[tuple.TreeID]bool{}}
+	u := &own{Run: &Run{seed: seed}}
 	u.topology = o.Topology(u.Run)
 	plan, err := u.topology.Build(topology.Options{Params: o.Params, Epoch: 1})
 	s := drawOwn(seed, o, plan)
@@ -149,22 +149,26 @@ func (u *own) event(e task.Event) {
 	}
 }
 
+// attempted books that messages are emitted.
+func (u *own) attempted(rec *record, tree tuple.TreeID, b *spout.Batch, first, n int) {
+	if rec.moment(rec.w.running).at != never {
+		rec.trees.open[tree] = &openTree{by: rec.w.running, batch: b, first: first, n: n, at: rec.w.Now(), ahead: rec.jumps[tree.Task].sum}
+	}
+}
+
 // verdict checks what the engine thinks of a tree.
 func (u *own) verdict(rec *record, v *task.Verdict) {
 	defer rec.edges.forget(v.Tree)
-	rec.checks++
 	name := rec.plan.TaskName(v.Tree.Task)
-	if u.verdicts[v.Tree] {
-		rec.violate(chaos.OneEnd, "tree %v of %s has ended twice", v.Tree, name)
-	}
-	u.verdicts[v.Tree] = true
-	switch v.Outcome {
+	switch t := rec.ended(v); v.Outcome {
 	case acker.Lost:
+		rec.check(chaos.Losses)
 		if !rec.edges.mayBeLost(v.Tree) {
 			rec.violate(chaos.Losses, "messages of %s are lost, but no tuple of their tree %v can have gone to a life that is over", name, v.Tree)
 		}
 	case acker.TimedOut:
-		if !rec.timeouts {
+		rec.check(chaos.Timeouts)
+		if !t.forgot && !t.unsaid && rec.w.Now() >= rec.trees.still {
 			rec.violate(chaos.Timeouts, "messages of %s have timed out, but nothing of them was dropped and nobody was late: has a bolt retained a tuple and forgotten it?", name)
 		}
 	}
@@ -178,10 +182,13 @@ func (u *own) atEnd(r *run) {
 		rec.violate(chaos.Ending, "the run has ended with: %v", r.err)
 		return
 	}
+	if !cut {
+		rec.withoutEnd()
+	}
 	rec.laws(!cut)
 	out := &Outcome{Plan: r.scene.plan, Faults: r.adv.done, Ended: !rec.whole(), Tasks: rec.ms, Dead: u.dead}
 	for _, check := range u.checks {
-		rec.checks++
+		rec.check(chaos.Own)
 		if err := check(out); err != nil {
 			rec.violate(chaos.Own, "%v", err)
 			return

@@ -65,7 +65,7 @@ func TestOwnCheckFindsALoss(t *testing.T) {
 			b.Bolt("hasty", func() bolt.Bolt { return &hasty{seen: seen} }, numbers.Shuffle())
 		})
 	}})
-	require.Equal(t, string(chaos.Own), f.Invariant)
+	require.Equal(t, chaos.Own, f.Invariant)
 	require.Contains(t, f.Error(), "something is lost")
 	require.Contains(t, f.Error(), "sim.Seed(")
 }
@@ -102,7 +102,7 @@ func TestOwnCodeThatDiffersIsNamed(t *testing.T) {
 		}
 		return nil
 	})})
-	require.Equal(t, string(chaos.Repeatable), f.Invariant)
+	require.Equal(t, chaos.Repeatable, f.Invariant)
 	require.Regexp(t, `event \d+, work/[01]#\d+, `, f.What)
 	require.Contains(t, f.What, "clock")
 }
@@ -114,7 +114,7 @@ func TestOwnForgottenTupleTimesOut(t *testing.T) {
 		}
 		return nil
 	})})
-	require.Equal(t, string(chaos.Timeouts), f.Invariant)
+	require.Equal(t, chaos.Timeouts, f.Invariant)
 	require.Contains(t, f.What, "has a bolt retained a tuple and forgotten it?")
 }
 
@@ -160,7 +160,7 @@ func TestOwnMistakes(t *testing.T) {
 			b.Bolt("work", bolt.Each(func(tuple.Tuple, *bolt.Collector) error { return nil }))
 		})
 	}})
-	require.Equal(t, string(chaos.Own), f.Invariant)
+	require.Equal(t, chaos.Own, f.Invariant)
 	require.Contains(t, f.What, "work")
 
 	f = first(t, 1, sim.Options{Peaceful: true, Topology: func(*sim.Run) *topology.Topology {
@@ -168,7 +168,7 @@ func TestOwnMistakes(t *testing.T) {
 			b.Spout("numbers", spout.Generate(1, func(int64, *spout.Out) { panic("no number") })).Emits("n")
 		})
 	}})
-	require.Equal(t, string(chaos.Ending), f.Invariant)
+	require.Equal(t, chaos.Ending, f.Invariant)
 	require.True(t, strings.Contains(f.What, "no number"), f.What)
 }
 

@@ -191,7 +191,7 @@ func (p *planner) failures() {
 // code draws what else is wrong with user code.
 func (p *planner) code() {
 	r := p.r
-	hang := chance(r, 25)
+	hang := chance(r, 35)
 	for i := range p.s.parts {
 		x := &p.s.parts[i]
 		all := chaos.Who{Component: x.name, Task: chaos.All}
@@ -271,9 +271,9 @@ func (p *planner) hang(x *part, all chaos.Who) {
 
 // forgetting draws what is lost so that trees time out.
 func (p *planner) forgetting() {
-	p.add(chaos.Fault{Kind: chaos.Lose, Class: chaos.Report, Rate: one(p.r, chaos.Percent(0.01), chaos.Percent(0.1), chaos.Percent(1))})
+	p.add(chaos.Fault{Kind: chaos.Lose, Class: chaos.Report, Rate: one(p.r, chaos.Percent(0.1), chaos.Percent(1), chaos.Percent(4))})
 	for i := range p.s.parts {
-		if x := &p.s.parts[i]; x.act == holding && !x.spout() && chance(p.r, 50) {
+		if x := &p.s.parts[i]; x.act == holding && x.every > 0 && !x.spout() && chance(p.r, 50) {
 			p.add(chaos.Fault{Kind: chaos.Forget, Who: chaos.Who{Component: x.name, Task: chaos.All}, Rate: p.some(20)})
 		}
 	}

@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"io"
+
+	"github.com/egretstream/egret/chaos"
 )
 
 // play runs what fresh makes and, unless it is to be run once, runs it again to see that
@@ -31,7 +33,7 @@ func play(fresh func(log io.Writer) *run, o *Options) (Report, *Violation) {
 }
 
 // repeatable is the invariant that a seed gives the same run each time.
-const repeatable = "repeatable"
+const repeatable = chaos.Repeatable
 
 const cause = "Code in a topology must be a function of what it is given. " +
 	"Look there for a clock, a goroutine, the order of a map, an address, or a generator of its own"

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/chaos"
 )
 
 // Code that is not a function of its input is found, and the event, the task, the
@@ -84,7 +85,7 @@ func TestRepeatNamesWhatDiffers(t *testing.T) {
 				return s.run
 			}, &Options{})
 			require.NotNil(t, bad)
-			require.Equal(t, "repeatable", bad.Invariant)
+			require.Equal(t, repeatable, bad.Invariant)
 			require.Equal(t, at, bad.At)
 			require.Regexp(t, fmt.Sprintf(`^event %d, b1a/0#3, turn: it %s. Code in a topology must be a function of what it is given. `+
 				`Look there for a clock, a goroutine, the order of a map, an address, or a generator of its own$`, event, tt.what), bad.What)
@@ -107,14 +108,14 @@ func TestRepeatOfAFailure(t *testing.T) {
 		}
 		return s.run
 	}, &Options{})
-	require.Equal(t, "repeatable", bad.Invariant)
+	require.Equal(t, repeatable, bad.Invariant)
 	require.Regexp(t, `^event \d+, b1a/0#3, turn: .* The first run failed: routing: `, bad.What)
 	_, bad = play(func(io.Writer) *run {
 		s := newStage(t, 1, nothing)
 		s.rec.twist = func(b *simBolt, row []any) { row[1] = uint64(7) }
 		return s.run
 	}, &Options{})
-	require.Equal(t, "routing", bad.Invariant)
+	require.Equal(t, chaos.Routing, bad.Invariant)
 }
 
 // A run that is the same passes, also when it is looked at.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	gocontext "context"
 	"errors"
+	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/metrics"
 )
 
@@ -19,19 +21,22 @@ const maxFailures = 100
 
 // A Summary is what many seeds came to.
 type Summary struct {
-	First    uint64         `json:"first"`
-	Seeds    int            `json:"seeds"` // that were run
-	Events   int64          `json:"events"`
-	Time     time.Duration  `json:"time_ns"` // made-up
-	Messages int64          `json:"messages"`
-	Tuples   int64          `json:"executions"`
-	Moods    map[string]int `json:"moods"`
-	Faults   map[string]int `json:"faults"`
-	Checks   int64          `json:"checks"`
-	Recovery Recovery       `json:"recovery"`
-	Failed   int            `json:"failed"`
-	Failures []*Failure     `json:"failures"` // the first 100, in order of their seeds
+	First    uint64                `json:"first"`
+	Seeds    int                   `json:"seeds"` // that were run
+	Events   int64                 `json:"events"`
+	Time     time.Duration         `json:"time_ns"` // made-up
+	Messages int64                 `json:"messages"`
+	Tuples   int64                 `json:"executions"`
+	Moods    map[string]int        `json:"moods"`
+	Faults   map[string]int        `json:"faults"`
+	Features map[string]int        `json:"features"` // how many seeds had what
+	Checks   map[chaos.Checker]int `json:"checks"`
+	Twins    map[chaos.Checker]int `json:"twins"`
+	Recovery Recovery              `json:"recovery"`
+	Failed   int                   `json:"failed"`
+	Failures []*Failure            `json:"failures"` // the first 100, in order of their seeds
 	recovery metrics.Histogram
+	hashes   map[uint64]uint64 // the seed of each
 }
 
 // Recovery says how long it took, in made-up time, from the death of a task until
@@ -84,6 +89,8 @@ func playAll(ctx gocontext.Context, first uint64, n, players int, one func(seed 
 		close(results)
 	})
 	s := &Summary{First: first, Moods: map[string]int{}, Faults: map[string]int{}, Failures: []*Failure{}}
+	s.hashes = map[uint64]uint64{}
+	s.Features, s.Checks, s.Twins = map[string]int{}, map[chaos.Checker]int{}, map[chaos.Checker]int{}
 	for r := range results {
 		s.add(&r.report)
 		if r.failure != nil {
@@ -122,11 +129,23 @@ func (s *Summary) add(r *Report) {
 	s.Messages += int64(r.Messages)
 	s.Tuples += int64(r.Executions)
 	s.Moods[r.Mood]++
-	for k, n := range r.Faults {
-		s.Faults[k] += n
+	addTo(s.Faults, r.Faults)
+	for _, f := range r.Features {
+		s.Features[f]++
 	}
-	s.Checks += int64(r.Checks)
+	addTo(s.Checks, r.Checks)
+	addTo(s.Twins, r.Twins)
+	s.differs(r)
 	s.recovered(r.Recovery)
+}
+
+// differs checks that a seed gives another run than all others.
+func (s *Summary) differs(r *Report) {
+	s.Twins[chaos.Repeatable]++
+	if other, same := s.hashes[r.Hash]; same && other != r.Seed && r.Hash != 0 {
+		s.fail(&Failure{Seed: max(r.Seed, other), Violation: Violation{Invariant: chaos.Repeatable, What: fmt.Sprintf("it gives the same run as seed %d", min(r.Seed, other))}})
+	}
+	s.hashes[r.Hash] = r.Seed
 }
 
 // recovered books what came of the deaths of a seed.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/egretstream/egret/chaos"
@@ -24,8 +25,9 @@ type scene struct {
 	net       Links
 	cost      time.Duration
 	wait      time.Duration // before a call that may wait
-	mixed     bool          // keys are of two kinds
-	keys      uint64        // how many different ones
+	texts     texts
+	slow      bool        // somebody is a hundred times as slow as who sends to him
+	last      chaos.Fault // how the run ends when endless sources have given enough
 	plan      chaos.Plan
 }
 
@@ -57,15 +59,21 @@ type part struct {
 	mourns   map[int]topology.Grouping // parts to whose dead letters it listens; then it has no inputs
 
 	// Of a spout.
-	splits  []int // messages of each
+	splits  []int // messages of each; of an endless one, when it has given enough
+	gates   []int // by split: messages that are not held back until all is healed; nil: all
+	endless bool
 	prompt  bool
 	perCall int // most messages in one Next
 	wait    time.Duration
-	queue   *queuePlan // nil: it is a source
+	stall   time.Duration // most time in which it has nothing
+	stallIn int           // one in so many calls
+	again   int           // messages that it gives out again when it is opened
+	queue   *queuePlan    // nil: it is a source
 
 	// Of a bolt.
 	act   act
 	spend time.Duration // most time for one tuple
+	least time.Duration // least time
 	every time.Duration // between ticks
 
 	hold     int  // tuples that it retains at most, or calls at the same time
@@ -76,6 +84,7 @@ type part struct {
 type edge struct {
 	from, stream int
 	grouping     topology.Grouping
+	several      bool // a key is of two fields
 }
 
 func (s *scene) String() string {
@@ -85,6 +94,7 @@ func (s *scene) String() string {
 		text += fmt.Sprintf(", stuck after %v, replaced %v", s.set.StuckAfter, s.set.Replace)
 	}
 	text += "\n"
+	text += fmt.Sprintf("  texts %+v, queued bytes %d\n", s.texts, s.set.QueuedBytes)
 	for i := range s.parts {
 		p := &s.parts[i]
 		text += fmt.Sprintf("  %s x%d", p.name, p.parallel)
@@ -97,16 +107,17 @@ func (s *scene) String() string {
 			continue
 		}
 		if p.spout() {
-			text += fmt.Sprintf(": splits of %v messages, up to %d a call, prompt %v\n", p.splits, p.perCall, p.prompt)
+			text += fmt.Sprintf(": splits of %v messages, %v before all is healed, endless %v, up to %d a call, prompt %v, nothing for up to %v one in %d, %d again\n",
+				p.splits, p.gates, p.endless, p.perCall, p.prompt, p.stall, p.stallIn, p.again)
 			continue
 		}
 		for _, e := range p.inputs {
-			text += fmt.Sprintf(" <-%s.%s(%v)", s.parts[e.from].name, streamName(e.stream), e.grouping)
+			text += fmt.Sprintf(" <-%s.%s(%v)", s.parts[e.from].name, streamName(e.stream), e.text())
 		}
 		if p.mourns != nil {
 			text += fmt.Sprintf(" <- dead letters %v", p.mourns)
 		}
-		text += fmt.Sprintf(": %v, up to %v", p.act, p.spend)
+		text += fmt.Sprintf(": %v, %v to %v", p.act, p.least, p.spend)
 		if p.act.retains() {
 			text += fmt.Sprintf(", %d at most, together %v", p.hold, p.together)
 		}
@@ -116,6 +127,13 @@ func (s *scene) String() string {
 		text += "  no store\n"
 	}
 	return text + "plan " + s.plan.String() + "\n"
+}
+
+func (e edge) text() string {
+	if e.several {
+		return e.grouping.String() + " by " + strings.Join(e.by(), ", ")
+	}
+	return e.grouping.String()
 }
 
 // directTasks returns how many tasks a direct tuple is for one of; 0: the stream
@@ -154,14 +172,16 @@ func around(r *rand.Rand, least, most time.Duration) time.Duration {
 // draw makes the scene of a seed.
 func draw(seed uint64, o *Options) *scene {
 	r := rand.New(rand.NewPCG(seed, 0x7363656e65))
-	s := &scene{seed: seed, keys: uint64(1 + r.IntN(40)), mixed: chance(r, 30)}
+	s := &scene{seed: seed}
 	if chance(r, 12) {
 		s.guarantee = topology.AtMostOnce
 	}
 	s.drawSettings(r)
+	s.drawTexts(r)
 	s.drawParts(r)
 	s.drawQueues()
 	s.fit(o.messages())
+	s.drawGates()
 	s.drawMourner()
 	s.drawStuck()
 	if o.Plan != nil {
@@ -195,75 +215,6 @@ func (s *scene) drawSettings(r *rand.Rand) {
 	)
 }
 
-func (s *scene) drawParts(r *rand.Rand) {
-	for i := range 1 + r.IntN(2) {
-		p := part{
-			name: "s" + strconv.Itoa(i), parallel: 1 + r.IntN(2), streams: 1 + r.IntN(2),
-			prompt: chance(r, 40), perCall: one(r, 1, 3, 16, 256), wait: one[time.Duration](r, 0, 0, 100*time.Microsecond, 20*time.Millisecond),
-		}
-		for range 1 + r.IntN(3) {
-			p.splits = append(p.splits, 10+r.IntN(400))
-		}
-		s.parts = append(s.parts, p)
-	}
-	layers := 1 + r.IntN(3)
-	before := 0 // the first part of the layer before
-	for layer := range layers {
-		first := len(s.parts)
-		for k := range 1 + r.IntN(2) {
-			p := part{name: fmt.Sprintf("b%d%c", layer+1, 'a'+k), parallel: 1 + r.IntN(3)}
-			if layer < layers-1 {
-				p.streams = 1 + r.IntN(2)
-			}
-			s.subscribe(r, &p, before+r.IntN(first-before))
-			for from := range first { // diamonds and edges that skip layers
-				if chance(r, 25) {
-					s.subscribe(r, &p, from)
-				}
-			}
-			s.drawBolt(r, &p)
-			s.parts = append(s.parts, p)
-		}
-		before = first
-	}
-	s.drawDirect(r)
-}
-
-// drawDirect makes some of the streams direct that have one subscriber.
-func (s *scene) drawDirect(r *rand.Rand) {
-	for i := range s.parts {
-		p := &s.parts[i]
-		p.direct = make([]int, p.streams)
-		for stream := range p.streams {
-			var only *edge
-			subscribers, tasks := 0, 0
-			for to := range s.parts {
-				for k := range s.parts[to].inputs {
-					if e := &s.parts[to].inputs[k]; e.from == i && e.stream == stream {
-						only, tasks = e, s.parts[to].parallel
-						subscribers++
-					}
-				}
-			}
-			if subscribers == 1 && chance(r, 20) && !(p.act == calling || p.act == inOrder) { // calls only emit
-				only.grouping, p.direct[stream] = topology.Direct, tasks
-			}
-		}
-	}
-}
-
-func (s *scene) subscribe(r *rand.Rand, p *part, from int) {
-	e := edge{from, r.IntN(s.parts[from].streams), one(r,
-		topology.Shuffle, topology.Shuffle, topology.LocalOrShuffle, topology.Fields, topology.Fields, topology.All, topology.Global,
-		topology.PartialKey, topology.None, topology.Custom)}
-	for _, other := range p.inputs {
-		if other.from == e.from && other.stream == e.stream {
-			return
-		}
-	}
-	p.inputs = append(p.inputs, e)
-}
-
 func (s *scene) drawBolt(r *rand.Rand, p *part) {
 	p.act = act(r.IntN(len(actNames)+1) % len(actNames))
 	p.spend = one[time.Duration](r, 0, 0, time.Microsecond, 100*time.Microsecond, 2*time.Millisecond, 30*time.Millisecond, 30*time.Millisecond)
@@ -271,35 +222,6 @@ func (s *scene) drawBolt(r *rand.Rand, p *part) {
 		p.every = around(r, 10*time.Millisecond, time.Second)
 	}
 	s.drawHold(r, p)
-}
-
-// fit cuts the number of messages so that about so many tuples are executed.
-func (s *scene) fit(tuples int) {
-	const sample = 16
-	total, messages := 0, 0
-	for i := range s.parts {
-		p := &s.parts[i]
-		if !p.spout() {
-			continue
-		}
-		cost := 0
-		for n := range uint64(sample) {
-			id := mix(uint64(i), 0, n)
-			cost += len(s.descend(i, id, streamOf(id, p.streams)))
-		}
-		for _, n := range p.splits {
-			total += n * (1 + cost/sample)
-			messages += n
-		}
-	}
-	if total <= tuples {
-		return
-	}
-	for i := range s.parts {
-		for k, n := range s.parts[i].splits {
-			s.parts[i].splits[k] = max(1, n*tuples/total)
-		}
-	}
 }
 
 // A place is where and as what a tuple is executed.
@@ -311,10 +233,16 @@ type place struct {
 
 const anyTask = -1
 
+// An arrival is a place, and the edge on which a tuple comes there.
+type arrival struct {
+	place
+	on edge
+}
+
 // descend returns where everything that comes of a tuple is executed. It is a
 // pure function of the scene: what a bolt emits depends on nothing else than the
 // tuple and, if each task gets one, the task.
-func (s *scene) descend(from int, id uint64, stream int) (all []place) {
+func (s *scene) descend(from int, id uint64, stream int) (all []arrival) {
 	type sent struct {
 		from, stream int
 		id           uint64
@@ -330,7 +258,7 @@ func (s *scene) descend(from int, id uint64, stream int) (all []place) {
 				}
 				for _, k := range s.tasks(e, to, t.id) {
 					at := place{to, k, t.id}
-					all = append(all, at)
+					all = append(all, arrival{at, e})
 					for n := range s.children(at) {
 						c := child(at, n)
 						todo = append(todo, sent{to, streamOf(c, s.parts[to].streams), c})
@@ -356,7 +284,7 @@ func (s *scene) tasks(e edge, to int, id uint64) (all []int) {
 		return []int{directTask(id, n)}
 	case topology.All, topology.Custom:
 		for k := range n {
-			if e.grouping == topology.All || mix(id, 'c', uint64(to))>>k&1 != 0 {
+			if e.grouping == topology.All || mix(id, uint64(k), uint64(to))&1 != 0 {
 				all = append(all, k)
 			}
 		}
@@ -426,13 +354,13 @@ func (s *scene) topology(rec *record) *topology.Topology {
 					case topology.LocalOrShuffle:
 						subs = append(subs, from.LocalOrShuffle())
 					case topology.Fields:
-						subs = append(subs, from.By("key"))
+						subs = append(subs, from.By(e.by()...))
 					case topology.All:
 						subs = append(subs, from.All())
 					case topology.Global:
 						subs = append(subs, from.Global())
 					case topology.PartialKey:
-						subs = append(subs, from.PartialBy("key"))
+						subs = append(subs, from.PartialBy(e.by()...))
 					case topology.None:
 						subs = append(subs, from.None())
 					case topology.Direct:
@@ -450,7 +378,7 @@ func (s *scene) topology(rec *record) *topology.Topology {
 				}
 			}
 			for k := range p.streams {
-				c.EmitsTo(streamName(k), "root", "id", "key", "by", "seq")
+				c.EmitsTo(streamName(k), fields...)
 			}
 			declared[i] = c.Parallel(p.parallel)
 		}

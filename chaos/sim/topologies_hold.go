@@ -17,7 +17,7 @@ import (
 func (s *scene) drawHold(r *rand.Rand, p *part) {
 	switch p.act {
 	case holding:
-		p.hold = one(r, 1, 2, 5, 20, 100)
+		p.hold = one(r, 1, 2, 5, 20, 100, 300, 300)
 		if p.every = around(r, 10*time.Millisecond, 3*time.Second); chance(r, 40) {
 			p.every = 0 // it waits for Flush, or until it holds enough
 			s.set.PendingBytes = 64 << 20
@@ -46,8 +46,10 @@ func (b *simBolt) keep(e *execution, what chaos.Kind, in tuple.Tuple, out *bolt.
 	if e.tries == 1 && b.rec.adv.hits(chaos.Forget, b.id(), mix(e.id, 'g', 0)) != nil {
 		b.rec.adv.did(chaos.Forget, "")
 		b.rec.forgot++
+		e.root.head().kinForgets++
 		return
 	}
+	e.root.held++
 	b.kept = append(b.kept, k)
 	if len(b.kept) >= p.hold {
 		b.letGo(out)
@@ -66,6 +68,10 @@ func (b *simBolt) letGo(out *bolt.Collector) {
 	var all []*bolt.Held
 	for _, k := range kept {
 		all = append(all, k.Held)
+		rec.check(chaos.Retained)
+		if m := k.e.root; m.acked && m.attempts == 1 && m.reads == 1 && m.replays == 0 {
+			rec.violate(chaos.Retained, "%s is acked, and %s still retains a tuple of it", m.name, b.name())
+		}
 		if together {
 			rec.join(kept[0].e.root, k.e.root)
 		}
@@ -172,6 +178,8 @@ func (rec *record) join(m, other *root) {
 	m.kinFails += other.kinFails
 	m.kinRejects += other.kinRejects
 	m.kinHangs += other.kinHangs
+	m.kinForgets += other.kinForgets
+	m.kinFailed = max(m.kinFailed, other.kinFailed)
 }
 
 // head returns the message that stands for all the kin of m.

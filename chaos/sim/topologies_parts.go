@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -30,15 +29,6 @@ type simSource struct {
 	part int
 }
 
-// row returns the values of a tuple.
-func (s *scene) row(root, id uint64, by int64, seq int64) []any {
-	var key any = id % s.keys
-	if s.mixed && id&1 != 0 {
-		key = strconv.FormatUint(id%s.keys, 10)
-	}
-	return []any{root, id, key, by, seq}
-}
-
 func (s *simSource) Splits(gocontext.Context) (splits []spout.Split, err error) {
 	for k := range s.rec.scene.parts[s.part].splits {
 		splits = append(splits, spout.Split(strconv.Itoa(k)))
@@ -49,13 +39,13 @@ func (s *simSource) Splits(gocontext.Context) (splits []spout.Split, err error) 
 func (s *simSource) find(split spout.Split, position string) (*splitBook, int) {
 	k, err := strconv.Atoi(string(split))
 	if err != nil {
-		s.rec.violate("positions", "%s is asked for split %q", s.rec.scene.parts[s.part].name, split)
+		s.rec.violate(chaos.Positions, "%s is asked for split %q", s.rec.scene.parts[s.part].name, split)
 		return s.rec.splits[s.part][0], 0
 	}
 	n := 0
 	if position != "" {
 		if n, err = strconv.Atoi(position); err != nil {
-			s.rec.violate("positions", "%s is given the position %q, which it never gave out", s.rec.scene.parts[s.part].name, position)
+			s.rec.violate(chaos.Positions, "%s is given the position %q, which it never gave out", s.rec.scene.parts[s.part].name, position)
 		}
 	}
 	return s.rec.splits[s.part][k], n
@@ -70,7 +60,11 @@ func (s *simSource) Open(_ gocontext.Context, split spout.Split, position string
 	if s.rec.breaks(s.rec.here(), chaos.InOpen, mix(uint64(n), b.number(), 0), func() bool { return b.once("open", n) }) {
 		return nil, errBroken
 	}
-	r := &simReader{rec: s.rec, b: b, proc: s.rec.w.running, next: n}
+	r := &simReader{rec: s.rec, b: b, proc: s.rec.w.running, next: n, at: n}
+	if again := s.rec.scene.parts[s.part].again; again > 0 && n > 0 && s.rec.scene.guarantee == topology.AtLeastOnce {
+		r.next = max(0, n-again) // it repeats what it should not
+		s.rec.saw("source that repeats")
+	}
 	s.rec.readers++
 	if s.rec.scene.parts[s.part].prompt {
 		return promptReader{r}, nil
@@ -93,6 +87,8 @@ type simReader struct {
 	b      *splitBook
 	proc   *proc // that has opened it
 	next   int
+	at     int           // the position; next may be before it, of a source that repeats
+	idle   time.Duration // nothing to read before
 	closed bool
 }
 
@@ -100,26 +96,40 @@ type promptReader struct{ *simReader }
 
 func (promptReader) Prompt() {}
 
+// Between calls of Next that have nothing to give.
+const (
+	pollPrompt = 20 * time.Millisecond // on the turn
+	poll       = 100 * time.Millisecond
+)
+
+// Next gives out what there is, unless the source stalls: for want of messages, or
+// since it is held back.
 func (r *simReader) Next(_ gocontext.Context, out *spout.Out) error {
-	s := r.rec.scene
-	p := &s.parts[r.b.part]
+	p := &r.rec.scene.parts[r.b.part]
 	if r.closed {
-		r.rec.violate("sources", "%s: Next of a reader that was closed", r.b)
+		r.rec.violate(chaos.Sources, "%s: Next of a reader that was closed", r.b)
 	}
+	r.rec.check(chaos.Sources)
 	r.rec.reads(r.proc)
 	r.rec.w.Spend(time.Duration(mix(uint64(r.next), 'w', 0) % uint64(p.wait+1)))
 	id := r.rec.here()
 	r.rec.hangIn(r.proc, id, chaos.InNext)
+	r.rec.calls++
 	if r.rec.paused(id) {
 		return nil
 	}
 	if mix(uint64(r.next), 'e', r.rec.calls)%8 == 0 && p.wait > 0 {
-		r.rec.calls++
 		return nil // nothing just now
 	}
-	r.rec.calls++
+	if p.stallIn > 0 && mix(uint64(r.next), 'z', r.rec.calls)%uint64(p.stallIn) == 0 {
+		r.idle = r.rec.w.Now() + time.Duration(mix(uint64(r.next), 'Z', r.rec.calls)%uint64(p.stall))
+		r.rec.saw("stalling source")
+	}
+	if r.stalls(p, out) {
+		return nil
+	}
 	n := 1 + int(mix(uint64(r.next), 'n', 1)%uint64(p.perCall))
-	for ; n > 0 && r.next < r.b.messages && !out.Full(); n-- {
+	for ; n > 0 && !r.b.over(r.next) && !r.held() && !out.Full(); n-- {
 		m := r.rec.read(r.b, r.next)
 		if h := r.rec.adv.hits(chaos.Panic, id, m.id); h != nil && r.b.once("panic", r.next) || r.rec.adv.strikes(chaos.Panic, id, "") != nil {
 			r.rec.panicNow(r.proc, chaos.Panic)
@@ -129,12 +139,16 @@ func (r *simReader) Next(_ gocontext.Context, out *spout.Out) error {
 			return errBroken
 		}
 		r.next++
+		r.at = max(r.at, r.next)
 		r.emit(m, out)
 		if r.rec.again(id, m.id) {
 			r.emit(m, out)
 		}
+		if r.b.endless && r.next >= r.b.messages {
+			break // it has given enough, and goes on slowly
+		}
 	}
-	if r.next >= r.b.messages {
+	if r.b.over(r.next) {
 		return io.EOF
 	}
 	return nil
@@ -142,7 +156,7 @@ func (r *simReader) Next(_ gocontext.Context, out *spout.Out) error {
 
 func (r *simReader) emit(m *root, out *spout.Out) {
 	s := r.rec.scene
-	m.reads++
+	r.rec.readFrom(m, r.proc)
 	if tasks := s.parts[r.b.part].directTasks(m.stream); tasks > 0 {
 		out.EmitDirectTo(streamName(m.stream), directTask(m.id, tasks), s.row(m.id, m.id, 0, 0)...)
 	} else {
@@ -150,12 +164,35 @@ func (r *simReader) emit(m *root, out *spout.Out) {
 	}
 }
 
-func (r *simReader) Position() string { return strconv.Itoa(r.next) }
+// held reports whether the next message is held back until all is healed.
+func (r *simReader) held() bool { return r.next >= r.b.gate && !r.rec.healed() }
+
+// stalls reports whether there is nothing to give for some time, and lets some of it
+// pass.
+func (r *simReader) stalls(p *part, out *spout.Out) bool {
+	enough := r.b.endless && r.next >= r.b.messages
+	wait := max(r.idle-r.rec.w.Now(), 0)
+	if wait == 0 && !r.held() && !enough || r.b.over(r.next) {
+		return false
+	}
+	switch {
+	case wait > 0 && !p.prompt:
+	case p.prompt:
+		wait = pollPrompt
+	default:
+		wait = poll
+	}
+	r.rec.w.Spend(wait)
+	return !enough || r.held() || mix(uint64(r.next), 'y', r.rec.calls)%8 > 0
+}
+
+func (r *simReader) Position() string { return strconv.Itoa(r.at) }
 
 func (r *simReader) Close() error {
 	if r.closed {
-		r.rec.violate("sources", "%s: a reader is closed twice", r.b)
+		r.rec.violate(chaos.Sources, "%s: a reader is closed twice", r.b)
 	}
+	r.rec.check(chaos.Sources)
 	r.closed = true
 	r.rec.readers--
 	return nil
@@ -173,8 +210,9 @@ type simBolt struct {
 	prepared bool
 	finished int
 	closed   int
-	late     int64              // the first number that it emits as a replaced one; 0: none
-	last     map[[2]int64]int64 // the last number heard from an incarnation on a stream
+	late     int64             // the first number that it emits as a replaced one; 0: none
+	last     map[lineKey]int64 // the last number heard
+	said     []int64           // by stream: the last number that it has put on a tuple
 	streams  []bolt.Output
 	kept     []keptTuple
 	calls    *calls
@@ -182,7 +220,7 @@ type simBolt struct {
 
 func (rec *record) factory(part int) bolt.Factory {
 	return func() bolt.Bolt {
-		b := &simBolt{rec: rec, part: part, number: int64(len(rec.bolts) + 1), proc: rec.w.running, last: map[[2]int64]int64{}}
+		b := &simBolt{rec: rec, part: part, number: int64(len(rec.bolts) + 1), proc: rec.w.running, last: map[lineKey]int64{}}
 		rec.bolts = append(rec.bolts, b)
 		return b
 	}
@@ -214,8 +252,8 @@ func (b *simBolt) Execute(in tuple.Tuple, out *bolt.Collector) error {
 	if e == nil {
 		return bolt.Reject(errTuple)
 	}
-	if most := s.parts[b.part].spend; most > 0 {
-		rec.w.Spend(time.Duration(mix(e.id, 'd', uint64(e.tries)) % uint64(most+1)))
+	if p := &s.parts[b.part]; p.spend > 0 {
+		rec.w.Spend(p.least + time.Duration(mix(e.id, 'd', uint64(e.tries))%uint64(p.spend-p.least+1)))
 	}
 	rec.hangWith(b, e)
 	what := rec.trouble(b.id(), mix(e.id, 't', uint64(b.part)), e.fails)
@@ -243,6 +281,12 @@ func (b *simBolt) emit(out *bolt.Collector, stream int, id uint64, row []any) {
 		b.rec.twist(b, row)
 	}
 	out = out.To(b.streams[stream])
+	if seq := row[4].(int64); seq > 0 {
+		for len(b.said) <= stream {
+			b.said = append(b.said, 0)
+		}
+		b.said[stream] = max(b.said[stream], seq)
+	}
 	if tasks := b.rec.scene.parts[b.part].directTasks(stream); tasks > 0 {
 		out.EmitDirect(directTask(id, tasks), row...)
 		return
@@ -257,6 +301,7 @@ func (b *simBolt) inTrouble(e *execution, what chaos.Kind) error {
 	e.root.fails++
 	head := e.root.head()
 	head.kinFails++
+	head.kinFailed = b.rec.w.Now()
 	switch what {
 	case chaos.Reject:
 		b.rec.adv.did(what, "")
@@ -267,6 +312,7 @@ func (b *simBolt) inTrouble(e *execution, what chaos.Kind) error {
 		b.rec.adv.did(what, "")
 		return errTuple
 	}
+	e.root.accidents++
 	b.rec.panicNow(b.proc, what)
 	return nil
 }
@@ -298,11 +344,12 @@ func (b *simBolt) Tick(out *bolt.Collector) error {
 }
 
 func (b *simBolt) Finish(out *bolt.Collector) error {
+	b.rec.check(chaos.Finishes)
 	if b.finished++; b.finished > 1 {
-		b.rec.violate("finish", "%s, incarnation %d, is finished twice", b.name(), b.number)
+		b.rec.violate(chaos.Finishes, "%s, incarnation %d, is finished twice", b.name(), b.number)
 	}
 	if !b.rec.drained && !b.rec.inputOver(b.part) {
-		b.rec.violate("finish", "%s is finished, and its input is not at its end", b.name())
+		b.rec.violate(chaos.Finishes, "%s is finished, and its input is not at its end", b.name())
 	}
 	b.letGo(out)
 	b.rec.hangIn(b.proc, b.id(), chaos.InFinish)
@@ -330,50 +377,15 @@ func (rec *record) chooser(e edge, to int) func(topology.Sender) topology.Choose
 				m.fails++
 				m.rejects++
 				m.strays++
-				m.head().kinFails++
-				m.head().kinRejects++
+				head := m.head()
+				head.kinFails++
+				head.kinRejects++
+				head.kinFailed = rec.w.Now()
 				return append(dst, rec.scene.parts[to].parallel)
 			}
 			return append(dst, rec.scene.tasks(e, to, id)...)
 		}
 	}
-}
-
-// checkRoute compares the task that a tuple has come to with its grouping.
-func (b *simBolt) checkRoute(e edge, key string) {
-	rec := b.rec
-	switch e.grouping {
-	case topology.Global:
-		if b.task != 0 {
-			rec.violate("routing", "%s gets a tuple that is for the first task", b.name())
-		}
-	case topology.PartialKey:
-		k := routeKey{b.part, e.from, e.stream, key}
-		if at := rec.halves[k]; slices.Contains(at, b.task) {
-			break
-		} else if rec.halves[k] = append(at, b.task); len(at) == 2 {
-			rec.violate("routing", "the partial key %q of %s goes to tasks %v", key, rec.scene.parts[b.part].name, rec.halves[k])
-		}
-	case topology.Fields:
-		k := routeKey{b.part, e.from, e.stream, key}
-		if owner, known := rec.owners[k]; !known {
-			rec.owners[k] = b.task
-		} else if owner != b.task {
-			rec.violate("routing", "key %q of %s goes to task %d and to task %d", key, rec.scene.parts[b.part].name, owner, b.task)
-		}
-	}
-}
-
-// checkOrder compares the numbers that one incarnation has put on its tuples.
-func (b *simBolt) checkOrder(e edge, by, seq int64) {
-	if by == 0 {
-		return // a message: it may be a replay
-	}
-	k := [2]int64{by, int64(e.stream)}
-	if seq <= b.last[k] {
-		b.rec.violate("order", "%s gets number %d of incarnation %d behind number %d", b.name(), seq, by, b.last[k])
-	}
-	b.last[k] = max(seq, b.last[k])
 }
 
 const never = time.Duration(math.MaxInt64)
