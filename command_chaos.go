@@ -14,10 +14,11 @@ import (
 
 	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/chaos/sim"
+	"github.com/egretstream/egret/topology"
 )
 
 // chaosCommand is "chaos", whose commands do harm to the engine.
-func chaosCommand() *cobra.Command {
+func chaosCommand(topologies []*topology.Topology) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "chaos",
 		Short: "Harm the engine and check that no message is lost",
@@ -25,16 +26,18 @@ func chaosCommand() *cobra.Command {
 
 chaos sim runs topologies of its own, not those of this program, in a simulation:
 one goroutine, a made-up clock, and tasks, links and sources that fail as a seed
-says. What it finds it finds again with the same seed.`,
+says. What it finds it finds again with the same seed.
+
+chaos live runs a topology of this program and does harm to its tasks.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return &usageError{fmt.Errorf("unknown command %q: use chaos sim", args[0])}
+				return &usageError{fmt.Errorf("unknown command %q: use chaos sim or chaos live", args[0])}
 			}
 			return nil
 		},
-		RunE: func(*cobra.Command, []string) error { return &usageError{errors.New("use chaos sim")} },
+		RunE: func(*cobra.Command, []string) error { return &usageError{errors.New("use chaos sim or chaos live")} },
 	}
-	c.AddCommand(chaosSimCommand())
+	c.AddCommand(chaosSimCommand(), chaosLiveCommand(topologies))
 	return c
 }
 

@@ -69,9 +69,12 @@ var house = map[string]room{
 	"state/disk":     {hosts, false, "tuple task"},
 	"chaos/sim":      {hosts, true, "chaos amount tuple metrics actor spout bolt topology acker broker task"},
 
+	// live is given what runs a topology, as bench is.
+	"chaos/live": {hosts, false, "amount tuple actor spout bolt topology acker task chaos"},
+
 	// bench is given what runs a topology, so that the root can have it as a command.
 	"bench": {roof, false, "amount tuple metrics spout spout/from bolt bolt/to topology"},
-	".":     {roof, true, "amount tuple metrics actor spout bolt topology graph task actor/host metrics/scrape state/disk chaos chaos/sim bench"},
+	".":     {roof, true, "amount tuple metrics actor spout bolt topology graph task actor/host metrics/scrape state/disk chaos chaos/live chaos/sim bench"},
 	// The test kit is for users' tests, and runs what ships.
 	"egrettest":     {roof, true, ". amount tuple spout bolt topology acker task"},
 	"bolt/bolttest": {roof, true, ". spout bolt topology egrettest"},

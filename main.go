@@ -33,6 +33,7 @@ const (
 //	prog deadletters list       messages that were given up; also show, replay, drop
 //	prog bench                  how fast this machine is
 //	prog chaos sim              the engine in a simulation, with faults
+//	prog chaos live [NAME]      a topology, with faults
 //	prog --version              what it is built of
 //
 // A program of one topology runs it without being told its name. The first
@@ -162,7 +163,7 @@ func command(topologies []*topology.Topology) (*cobra.Command, error) {
 	}
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(runCommand(topologies), listCommand(topologies), graphCommand(topologies), deadLettersCommand(topologies), failing(bench.Command(benchRunner)), chaosCommand())
+	root.AddCommand(runCommand(topologies), listCommand(topologies), graphCommand(topologies), deadLettersCommand(topologies), failing(bench.Command(benchRunner)), chaosCommand(topologies))
 	showVersion(root)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	return root, nil

@@ -11,7 +11,7 @@ import (
 // run emits n messages of one tree, with indices from a.index on: cells of a
 // segment of a batch.
 func (o *outbox) run(seg *spout.Segment, cells []tuple.Cell, n int, a *anchor) {
-	if tap := o.c.set.Tap; tap != nil {
+	if tap := o.c.set.Tap; tap != nil && tap.Message != nil {
 		o.tapRun(tap, seg, cells, n, a)
 		return
 	}

@@ -217,7 +217,8 @@ func (s *Supervisor) drain(deadline time.Duration) {
 	}
 }
 
-var errKilled = errors.New("killed")
+// ErrKilled is why a task has died that somebody else has ended.
+var ErrKilled = errors.New("killed")
 
 func (s *Supervisor) terminated(msg actor.Terminated) {
 	for id := range s.children {
@@ -233,7 +234,7 @@ func (s *Supervisor) terminated(msg actor.Terminated) {
 		if c.why != nil {
 			err, own = c.why.err, c.why.own
 		} else if err == nil {
-			err = errKilled
+			err = ErrKilled
 		}
 		c.why = nil
 		s.again(tuple.TaskID(id), err, own, s.ctx.Now())
@@ -253,6 +254,9 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool, until time.Dura
 	c, m := &s.children[id], s.ms[id]
 	c.end()
 	s.forgetAway(id, c.life)
+	// One that was killed has done nothing wrong: there is nothing to wait for, and
+	// nothing to give up, however often it comes.
+	killed := errors.Is(err, ErrKilled)
 	n := progress(m)
 	if n > c.tuples {
 		c.deaths = min(c.deaths, 1) // it gets on: a short pause
@@ -264,7 +268,9 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool, until time.Dura
 		c.deaths, c.strikes = 0, 0
 	}
 	c.tuples = n
-	c.deaths++
+	if !killed {
+		c.deaths++
+	}
 	if own {
 		c.strikes++
 	}
@@ -278,7 +284,7 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool, until time.Dura
 		return
 	}
 	c.pause = 0 // the first time at once
-	if c.deaths > 1 {
+	if c.deaths > 1 && !killed {
 		c.pause = backoff(c.deaths - 1)
 	}
 	m.Abandon()

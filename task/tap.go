@@ -9,15 +9,16 @@ import (
 	"github.com/egretstream/egret/tuple"
 )
 
-// A Tap is told what the tasks of a run do, for tests. Its functions are called by
-// several tasks at the same time, and for one task one after the other. They keep
-// no row and no tuple, and must not wait, except Tick. All are set, but Tick may be
-// nil.
+// A Tap is told what the tasks of a run do, for tests and for chaos/live. Its functions
+// are called by several tasks at the same time, and for one task one after the other.
+// They keep no row and no tuple, and must not wait, except Tick. All are set, but for
+// Message and Tick.
 type Tap struct {
 	// Tree says that messages first to first+n-1 of a batch are about to be emitted
 	// as one tree: the next n calls of Message.
 	Tree func(tree tuple.TreeID, b *spout.Batch, first, n int)
-	// Message says that a task emits a message of its own, or emits it again.
+	// Message says that a task emits a message of its own, or emits it again. If it is
+	// nil, the messages of a tree are emitted together, as without a tap.
 	Message func(task tuple.TaskID, stream int, r *tuple.Row)
 	// Emit says that a task emits a tuple while it executes one.
 	Emit func(task tuple.TaskID, stream int, r *tuple.Row)

@@ -1,0 +1,21 @@
+// Package live does harm to a topology that really runs, and reads off a record of its
+// own what became of each message. It is not for use outside Egret.
+//
+//	reader --Next--> component, split, ordinal       what a message is, whoever reads it
+//	                         |
+//	spout task --tree--> attempt: outstanding = copies that are sent
+//	                         |
+//	bolt task --Execute----> outstanding + copies it emits - the one it had
+//	                         |
+//	                     0, and nothing failed: executed to the end
+//
+// The record hears of emissions and executions from wrappers around the sources and
+// bolts and from a task.Tap. Egret's ledgers, counters and verdicts have no part in it:
+// when Egret says that a message is done, by a verdict or by the position that it
+// commits, the record is asked whether it is. A position that a reader gives carries the
+// ordinal, so a message that is read again after the death of its spout is the same one.
+//
+// Memory: 16 bytes for each message between the position that is committed of a split
+// and the last one that was read of it, 8 for each that is on its way, and the values of
+// some that have failed. The rest is folded into histograms.
+package live
