@@ -61,11 +61,11 @@ func TestChaosSim(t *testing.T) {
 			}
 		})
 	}
-	for _, args := range [][]string{{"chaos"}, {"chaos", "live"}} {
+	for _, args := range [][]string{{"chaos"}, {"chaos", "dead"}} {
 		code, out, errs := runLine(top, args...)
 		require.Equal(t, ExitUsage, code)
 		require.Empty(t, out)
-		require.Contains(t, errs, "use chaos sim\nTry: "+program()+" chaos --help\n")
+		require.Contains(t, errs, "use chaos sim or chaos live\nTry: "+program()+" chaos --help\n")
 	}
 	code, out, errs := runLine(top, "chaos", "sim", "--seeds", "4", "--json")
 	require.Equal(t, ExitDone, code, errs)

@@ -135,6 +135,9 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 	c.born = s.ctx.Now() + c.pause
 	c.ref = s.ctx.Spawn(s.ms[id].Name, b)
 	s.ctx.Watch(c.ref)
+	if tap := s.set.Tap; tap != nil && tap.Spawned != nil {
+		tap.Spawned(Peer{Task: id, Life: c.life, Ref: c.ref})
+	}
 	if s.draining && s.plan.Node(id).Reads() {
 		s.ctx.Send(c.ref, Drain{})
 	}

@@ -12,7 +12,7 @@ import (
 // A Tap is told what the tasks of a run do, for tests and for chaos/live. Its functions
 // are called by several tasks at the same time, and for one task one after the other.
 // They keep no row and no tuple, and must not wait, except Tick. All are set, but for
-// Message and Tick.
+// Message, Spawned and Tick.
 type Tap struct {
 	// Tree says that messages first to first+n-1 of a batch are about to be emitted
 	// as one tree: the next n calls of Message.
@@ -32,6 +32,8 @@ type Tap struct {
 	// Failed says that a tuple of the parcel in hand has failed: by an error, one made
 	// by bolt.Reject if it was a misuse, or a *PanicError.
 	Failed func(p *tuple.Parcel, err error)
+	// Spawned says that a life of a task begins; the supervisor calls it.
+	Spawned func(p Peer)
 	// Learned says that a task has heard of the present life of another and where it is.
 	Learned func(task tuple.TaskID, p Peer)
 	// Tick returns true when a task of a bolt is to tick once, beside its interval,

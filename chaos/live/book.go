@@ -35,6 +35,8 @@ type book struct {
 	letters   map[string]int   // values of the dead, told and not found
 	abandoned int64            // open when their task died, not read again
 	folded    Folded
+	lost      int64
+	lostOnes  []Message
 	own       Own
 }
 

@@ -68,7 +68,11 @@ func (b *book) fold(s *split) {
 		return // moving the others is not worth it
 	}
 	for i := range n {
-		b.folded.add(&s.messages[i])
+		m := &s.messages[i]
+		if m.state&(done|dead) == 0 && m.ends == 0 {
+			b.loses(Message{Component: b.node.Name, Split: string(s.name), Ordinal: s.base + int64(i)})
+		}
+		b.folded.add(m)
 	}
 	s.base += int64(n)
 	s.messages = s.messages[:copy(s.messages, s.messages[n:])]
@@ -77,9 +81,15 @@ func (b *book) fold(s *split) {
 	}
 }
 
-// close folds all messages at the end of a run, and returns those that were never
-// executed to the end, and are not dead.
-func (b *book) close() (lost []Message) {
+// loses books a message that was never executed to the end, and is not dead.
+func (b *book) loses(m Message) {
+	if b.lost++; len(b.lostOnes) < mostLost {
+		b.lostOnes = append(b.lostOnes, m)
+	}
+}
+
+// close folds all messages at the end of a run.
+func (b *book) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	values := map[place][]string{}
@@ -99,11 +109,10 @@ func (b *book) close() (lost []Message) {
 			}
 			at := place{k, s.base + int64(i)}
 			if m.state&(done|dead) == 0 && m.ends == 0 && !b.isDead(at, m) {
-				lost = append(lost, Message{Component: b.node.Name, Split: string(s.name), Ordinal: at.ordinal, Values: values[at]})
+				b.loses(Message{Component: b.node.Name, Split: string(s.name), Ordinal: at.ordinal, Values: values[at]})
 			}
 			b.folded.add(m)
 		}
 		s.messages = nil
 	}
-	return lost
 }

@@ -117,10 +117,10 @@ func (r *record) install(plan *topology.Plan, set *task.Settings) {
 		}
 	}
 	set.Tap = &task.Tap{
-		Tree: r.tree, Emit: r.emit, Take: r.take, Failed: r.failed, Learned: r.learned,
+		Tree: r.tree, Emit: r.emit, Take: r.take, Failed: r.failed, Spawned: r.lives.born,
 		Retain: r.retain, Settled: r.settled, Void: r.void, Anchored: r.anchored,
 		Send: func(*tuple.Parcel) {}, Recode: func(_, _ *tuple.Parcel) {}, Executed: func(*tuple.Parcel) {},
-		Away: func(tuple.TaskID, int) {}, Own: func(tuple.TaskID, string) {},
+		Learned: func(tuple.TaskID, task.Peer) {}, Away: func(tuple.TaskID, int) {}, Own: func(tuple.TaskID, string) {},
 	}
 }
 
@@ -159,8 +159,6 @@ func (r *record) taskOf(name string) tuple.TaskID {
 	}
 	return 0
 }
-
-func (r *record) learned(_ tuple.TaskID, p task.Peer) { r.lives.learned(p) }
 
 func (r *record) violated(m Message, what string) {
 	r.mu.Lock()
@@ -201,19 +199,16 @@ type lives struct {
 
 type living struct {
 	life  tuple.Incarnation
-	ref   actor.Ref // nil: not heard of, or dead
-	meant tuple.Incarnation
-	again int // next lives that are to be killed as soon as they are heard of
+	ref   actor.Ref         // nil: it has ended
+	meant tuple.Incarnation // the last life that was killed
+	again int               // next lives that are to be killed at once
 	next  func(tuple.Incarnation)
 }
 
-func (l *lives) learned(p task.Peer) {
+func (l *lives) born(p task.Peer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := &l.of[p.Task]
-	if p.Life <= t.life {
-		return
-	}
 	t.life, t.ref = p.Life, p.Ref
 	if t.again > 0 {
 		t.again--
@@ -226,9 +221,7 @@ func (l *lives) died(id tuple.TaskID, life tuple.Incarnation) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := &l.of[id]
-	if life >= t.life {
-		t.life, t.ref = life, nil
-	}
+	t.ref = nil
 	return life == t.meant
 }
 

@@ -88,9 +88,9 @@ func (r *run) report() *Report {
 		rep.ErrText = rep.Err.Error()
 	}
 	for _, b := range rec.books {
-		lost := b.close()
-		rep.Lost += int64(len(lost))
-		rep.LostOnes = append(rep.LostOnes, lost[:min(len(lost), mostLost-len(rep.LostOnes))]...)
+		b.close()
+		rep.Lost += b.lost
+		rep.LostOnes = append(rep.LostOnes, b.lostOnes[:min(len(b.lostOnes), mostLost-len(rep.LostOnes))]...)
 		rep.Folded.plus(&b.folded)
 		rep.Own.plus(b.own)
 		if o := b.own; o.Messages > o.Done+o.Dead+o.HandedBack+o.Gone {
