@@ -90,15 +90,20 @@ input that does not end, and no more of it than it can take.`,
 	f.SortFlags = false
 	o.flags(f)
 	f.Bool("help", false, "help for "+use) // here already, so that no parameter takes it
+	var taken []string
 	for _, p := range params {
 		v := &textValue{kind: p.Kind, def: p.Default}
 		o.run.params[p.Name] = v
 		if f.Lookup(p.Name) != nil {
-			continue // it is given with --set
+			taken = append(taken, p.Name)
+			continue
 		}
 		if flag := f.VarPF(v, p.Name, "", p.Usage); p.Kind == topology.BoolParam {
 			flag.NoOptDefVal = "true"
 		}
+	}
+	if len(taken) > 0 {
+		c.Long += "\n\nParameters of the topology that have the name of a flag are given with --set: " + strings.Join(taken, ", ") + "."
 	}
 	return c
 }
@@ -204,6 +209,9 @@ func (o *liveOptions) plan(in io.Reader) (all chaos.Plan, err error) {
 func (o *liveOptions) runLive(c *cobra.Command, t *topology.Topology) error {
 	config, err := o.config()
 	plan, wrong := o.plan(c.InOrStdin())
+	if c.Flags().Changed("every") && o.kill == "" && o.file+o.faults != "" {
+		wrong = errors.Join(wrong, errors.New("--every is the time between kills: say whom with --kill, or write every into the faults"))
+	}
 	if err := errors.Join(err, wrong); err != nil {
 		return &usageError{err}
 	}
@@ -220,10 +228,17 @@ func (o *liveOptions) runLive(c *cobra.Command, t *topology.Topology) error {
 		}
 	})
 	defer stop() // last of all
-	tells.say(fmt.Sprintf("%s, seed %d: %v quiet, %v with faults, %v quiet: %s", t.Name(), o.seed, o.before, o.lasts, o.after, plan))
+	start := starter(t, config)
 	report, err := live.Run(ctx, live.Options{
 		Plan: plan, Seed: o.seed, Before: o.before, For: o.lasts, After: o.after, Settle: config.StopTimeout,
-		Start: starter(t, config), Interrupted: interrupted, Told: tells.told, Shown: tells.shown,
+		Interrupted: interrupted, Told: tells.told, Shown: tells.shown,
+		Start: func(ctx context.Context) (*live.Engine, error) {
+			e, err := start(ctx)
+			if err == nil {
+				tells.say(fmt.Sprintf("%s, seed %d: %v quiet, %v with faults, %v quiet: %s", t.Name(), o.seed, o.before, o.lasts, o.after, plan))
+			}
+			return e, err
+		},
 	})
 	if err != nil {
 		return &usageError{err}
@@ -272,19 +287,24 @@ func starter(t *topology.Topology, config Config) func(context.Context) (*live.E
 }
 
 // A liveTeller says on standard error what is done. Its methods are called from several
-// goroutines.
+// goroutines; told, which tasks call, waits for no terminal.
 type liveTeller struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // around what is written
 	w     io.Writer
 	show  *progress
-	all   bool
-	times int
 	at    time.Duration // of the last line of progress where there is no terminal
+	all   bool
+	lines struct {
+		sync.Mutex
+		times int
+		told  []string // and not written yet
+	}
 }
 
 func (l *liveTeller) say(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.write()
 	l.show.clear()
 	fmt.Fprintln(l.w, line)
 }
@@ -292,23 +312,36 @@ func (l *liveTeller) say(line string) {
 func (l *liveTeller) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.write()
 	l.show.clear()
+}
+
+// write writes what was told; l.mu is held.
+func (l *liveTeller) write() {
+	l.lines.Lock()
+	told := l.lines.told
+	l.lines.told = nil
+	l.lines.Unlock()
+	for _, line := range told {
+		l.show.clear()
+		fmt.Fprintln(l.w, line)
+	}
 }
 
 // told tells a fault, if there were not too many before.
 func (l *liveTeller) told(d live.Done) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.times++
+	l.lines.Lock()
+	defer l.lines.Unlock()
+	l.lines.times++
 	every := 1
 	switch {
-	case l.all || l.times <= 20:
-	case l.times <= 200:
+	case l.all || l.lines.times <= 20:
+	case l.lines.times <= 200:
 		every = 10
 	default:
 		every = 100
 	}
-	if l.times%every != 0 {
+	if l.lines.times%every != 0 {
 		return
 	}
 	text := fmt.Sprintf("%8.3fs  %s: %s", d.At.Seconds(), d.Fault, d.Task)
@@ -319,15 +352,15 @@ func (l *liveTeller) told(d live.Done) {
 		text += ", is over"
 	}
 	if every > 1 {
-		text += fmt.Sprintf(" (the %d. fault; -v tells all)", l.times)
+		text += fmt.Sprintf(" (the %d. fault; -v tells all)", l.lines.times)
 	}
-	l.show.clear()
-	fmt.Fprintln(l.w, text)
+	l.lines.told = append(l.lines.told, text)
 }
 
 func (l *liveTeller) shown(p live.Progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.write()
 	text := fmt.Sprintf("%v  %s  %s done  %s/s  %s open  %s", p.Elapsed.Round(time.Second), p.Phase,
 		amount.Of(p.Done, "message"), amount.Digits(int64(p.Rate)), amount.Digits(p.Open), amount.Of(p.Faults, "fault"))
 	if l.show.terminal {

@@ -9,6 +9,9 @@ import (
 	"github.com/egretstream/egret/amount"
 )
 
+// Lost messages and violations that are printed.
+const mostPrinted = 20
+
 // Print writes the report for people.
 func (r *Report) Print(w io.Writer) {
 	line := func(name, format string, args ...any) {
@@ -49,19 +52,18 @@ func (r *Report) Print(w io.Writer) {
 		}
 		line("", "%.0f %% of the windows with faults had 80 %% of it, the least %s a second; %s", 100*rates.Good, amount.Digits(int64(rates.Least)), again)
 	}
-	for i, m := range r.LostOnes {
-		if i == 20 {
-			line("", "and %s more", amount.Digits(r.Lost-20))
-			break
+	some := func(name string, given int, all int64, text func(int) string) {
+		for i := range min(given, mostPrinted) {
+			line(name, "%s", text(i))
 		}
-		line("lost", "%s", m)
+		if all > mostPrinted {
+			line("", "and %s more", amount.Digits(all-mostPrinted))
+		}
 	}
-	for _, v := range r.Violations {
-		line("violation", "%s: %s", v.Message, v.What)
-	}
-	if r.More > 0 {
-		line("", "and %d more", r.More)
-	}
+	some("lost", len(r.LostOnes), r.Lost, func(i int) string { return r.LostOnes[i].String() })
+	some("violation", len(r.Violations), int64(len(r.Violations)+r.More), func(i int) string {
+		return r.Violations[i].Message.String() + ": " + r.Violations[i].What
+	})
 }
 
 func ratio(a, b float64) float64 {

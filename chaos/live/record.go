@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -246,6 +247,14 @@ func (l *lives) put(id tuple.TaskID, again int, told func(tuple.Incarnation)) {
 	}
 	t.again = max(t.again, again)
 	l.end(t)
+}
+
+// all reports whether everybody lives: nobody who was killed is still to end, or to be
+// followed by another life.
+func (l *lives) all() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !slices.ContainsFunc(l.of, func(t living) bool { return t.ref == nil })
 }
 
 // spare lets everybody live who has not been killed yet.

@@ -117,7 +117,7 @@ func (r *run) all(ctx context.Context) {
 	r.phases[3] = r.record.now()
 	r.phase = "draining"
 	r.record.enough.Store(true)
-	for until := r.record.now() + r.Settle; !r.ended && r.record.abandoned() > 0 && r.record.now() < until; {
+	for until := r.record.now() + r.Settle; !r.ended && r.record.now() < until && (!r.record.lives.all() || r.record.abandoned() > 0); {
 		r.step(ctx, r.record.now()+window/10)
 	}
 	r.engine.Drain()
