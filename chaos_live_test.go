@@ -200,7 +200,7 @@ func TestLiveFaults(t *testing.T) {
 // custom and direct groupings, retained tuples that are joined, calls of services, ticks.
 func TestLiveEveryWayOfATuple(t *testing.T) {
 	define := func(b *topology.Builder) {
-		in := b.Spout("in", from.Schedule(1000, 0, func(i int64, _ time.Time, out *spout.Out) {
+		in := b.Spout("in", from.Schedule(400, 0, func(i int64, _ time.Time, out *spout.Out) {
 			out.Emit(i)
 			out.EmitTo("side", i)
 		})).Emits("n").EmitsTo("side", "n")

@@ -91,6 +91,10 @@ func (s *source) Commit(ctx context.Context, name spout.Split, position string) 
 	return nil
 }
 
+func position(ordinal int64, inner string) string {
+	return strconv.FormatInt(ordinal, 10) + "@" + inner
+}
+
 // cutPosition takes a position apart.
 func cutPosition(position string) (ordinal int64, inner string, ok bool) {
 	digits, inner, found := strings.Cut(position, "@")
@@ -134,7 +138,7 @@ func (r *reader) Next(ctx context.Context, out *spout.Out) error {
 }
 
 func (r *reader) Position() string {
-	return strconv.FormatInt(r.ordinal, 10) + "@" + r.Reader.Position()
+	return position(r.ordinal, r.Reader.Position())
 }
 
 func (r *reader) Close() error {
