@@ -113,7 +113,7 @@ func TestChaosInterrupted(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
 		var out, errs bytes.Buffer
-		c := chaosCommand()
+		c := chaosCommand([]*topology.Topology{greet(io.Discard)})
 		c.SetArgs([]string{"sim", length})
 		c.SetOut(&out)
 		c.SetErr(&errs)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/egretstream/egret/amount"
@@ -52,7 +53,8 @@ type Rates struct {
 }
 
 // A Recovery is how long it took after faults of one kind until what they cost was made
-// good, by the faults that have cost something.
+// good, by the faults that have cost something. What is the kind and the component that it
+// was done to.
 type Recovery struct {
 	What     string `json:"what"` // "kill count"
 	Faults   int    `json:"faults"`
@@ -141,7 +143,8 @@ func (o *Own) plus(p Own) {
 func recoveries(all []*harm) (found []Recovery) {
 	times := map[string][][2]time.Duration{}
 	for _, h := range all {
-		what := string(h.Fault.Kind) + " " + h.Fault.Who.Component
+		component, _, _ := strings.Cut(h.Task, "/")
+		what := string(h.Fault.Kind) + " " + component
 		i := slices.IndexFunc(found, func(r Recovery) bool { return r.What == what })
 		if i < 0 {
 			i = len(found)
