@@ -238,7 +238,7 @@ func TestLiveEveryWayOfATuple(t *testing.T) {
 	clean(t, r)
 	require.Equal(t, []int64{0, r.Seen}, r.Folded.Ends)
 	require.Positive(t, r.Own.Messages)
-	r = harmed(t, topology.New("every", define), "every 100ms kill *; every 500ms kill */*; at 500ms panic pairs on 7", Config{}, nil, func(o *live.Options) { o.For = time.Second })
+	r = harmed(t, topology.New("every", define), "every 100ms kill *; every 500ms kill */*; at 500ms panic pairs on 7; at 600ms stall last/* for 150ms; at 740ms kill pairs/*", Config{}, nil, func(o *live.Options) { o.For = time.Second })
 	clean(t, r)
 	require.Positive(t, r.Folded.Replayed)
 	require.Positive(t, r.Own.Gone, "what ticks had emitted died with its task")
