@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/egretstream/egret/amount"
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/chaos/sim"
 	"github.com/egretstream/egret/topology"
 )
@@ -56,6 +57,9 @@ type chaosOptions struct {
 	json    bool
 	report  string // a file, or two without their endings; "": none
 	files   reportFiles
+
+	planText string
+	plan     *chaos.Plan // nil: as each seed draws it
 }
 
 func chaosSimCommand() *cobra.Command {
@@ -70,12 +74,15 @@ record that the simulated sources, queues and bolts keep. Each seed is run twice
 both runs must be the same, event by event.
 
 Seeds run on all cores; what comes of one depends on nothing but its number. A seed
-that fails is named, with the command that repeats it, and the exit code is 1. An
+that fails is named, with the fewest faults with which it fails and the command that
+repeats it, and the exit code is 1. --plan plays the scenes of the seeds with other
+faults than they draw, and --plan '' with none. An
 interrupt lets the seeds that have begun come to their end and reports on those that
 were run; the exit code is 1 then too.`,
 		Example: `  chaos sim --seeds 500                 seeds 1 to 500
   chaos sim --minutes 10 --seed 1000    as many as go into 10 minutes, from 1,000 on
-  chaos sim --seed 17 -v                every event of seed 17`,
+  chaos sim --seed 17 -v                every event of seed 17
+  chaos sim --seed 17 --plan 'at 1s crash *; lose limit 4%'`,
 		Args: cobra.NoArgs,
 		PreRunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(c.Flags().Changed); err != nil {
@@ -92,6 +99,7 @@ were run; the exit code is 1 then too.`,
 	f.Uint64Var(&o.first, "seed", 1, "the first seed; alone the only one")
 	f.IntVar(&o.seeds, "seeds", 100, "how many seeds to run")
 	f.Float64Var(&o.minutes, "minutes", 0, "run as many seeds as go into this time")
+	f.StringVar(&o.planText, "plan", "", "do these faults and not those that the seeds draw; '' does none")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "write what the seed draws and every event, and no report")
 	f.BoolVar(&o.json, "json", false, "write the report as JSON")
 	f.StringVar(&o.report, "report", "", "write the report to a file too: FILE.json, FILE.md, or both without an ending")
@@ -123,7 +131,28 @@ func (o *chaosOptions) check(given func(flag string) bool) error {
 	if given("report") && o.report == "" {
 		refuse("--report needs the name of a file")
 	}
+	if given("plan") && len(errs) == 0 {
+		if err := o.readPlan(); err != nil {
+			refuse("--plan: %w", err)
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// readPlan reads the plan and sees that it can be done to the scenes of all seeds, or
+// of the first hundred.
+func (o *chaosOptions) readPlan() error {
+	p, err := chaos.Parse(o.planText)
+	if err != nil {
+		return err
+	}
+	o.plan = &p
+	for i := range uint64(min(o.seeds, 100)) {
+		if err := (sim.Options{Plan: o.plan}).Check(o.first + i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (o *chaosOptions) run(c *cobra.Command) error {
@@ -143,7 +172,7 @@ func (o *chaosOptions) run(c *cobra.Command) error {
 		inTime, done = context.WithTimeout(ctx, time.Duration(o.minutes*float64(time.Minute)))
 		defer done()
 	}
-	var so sim.Options
+	so := sim.Options{Plan: o.plan}
 	if o.verbose {
 		so.Log = c.OutOrStdout()
 	}

@@ -49,11 +49,7 @@ func (r *chaosReport) failure(full bool) error {
 	}
 	if full {
 		for _, f := range r.Failures {
-			if len(f.Plan) > 0 {
-				errs = append(errs, fmt.Errorf("%w; with %v", f, f.Plan))
-			} else {
-				errs = append(errs, f)
-			}
+			errs = append(errs, f)
 		}
 	}
 	if r.Interrupted {
@@ -134,7 +130,7 @@ func (t *tally) total() (n int) {
 
 // again is the command that repeats a failure.
 func again(f *sim.Failure) string {
-	return fmt.Sprintf("%s chaos sim --seed %d -v", program(), f.Seed)
+	return fmt.Sprintf("%s chaos sim --seed %d%s -v", program(), f.Seed, f.Flag())
 }
 
 // what is what a failure says, in lines: a panic has its stack.

@@ -32,6 +32,8 @@ type Options struct {
 	// Log, if given, gets what a seed has drawn and a line for each event of its first
 	// run.
 	Log io.Writer
+	// Unshrunk does not look for a smaller plan when a seed fails.
+	Unshrunk bool
 	// Once does not run a seed a second time to see that it gives the same run.
 	Once bool
 }
@@ -61,20 +63,41 @@ type Report struct {
 	Recovery []time.Duration       `json:"recovery_ns"`
 }
 
-// A Failure is a seed in which an invariant did not hold.
+// A Failure is a seed in which an invariant did not hold, with the smallest plan that was
+// found with which the same invariant does not hold.
 type Failure struct {
-	Seed uint64 `json:"seed"`
-	Violation
-	// Plan is the faults that it takes, if that was found out.
-	Plan chaos.Plan `json:"plan,omitempty"`
-	own  bool
+	Seed      uint64 `json:"seed"`
+	Violation        // under Plan
+	// Plan is what is left of the plan with which the seed has failed, nil if none smaller
+	// was looked for, and Drawn how many faults that had.
+	Plan  chaos.Plan `json:"plan"`
+	Drawn int        `json:"drawn"`
+	own   bool
 }
 
 func (f *Failure) Error() string {
-	if f.own {
-		return fmt.Sprintf("seed %d: %v; to see it again: sim.Seed(%d, options), with a Log to see its events", f.Seed, &f.Violation, f.Seed)
+	s := fmt.Sprintf("seed %d: %v; to see it again: ", f.Seed, &f.Violation)
+	n := ""
+	if f.Plan != nil && len(f.Plan) < f.Drawn {
+		n = fmt.Sprintf(" (%d of its %d faults)", len(f.Plan), f.Drawn)
 	}
-	return fmt.Sprintf("seed %d: %v; to see it again: egret chaos sim --seed %d -v", f.Seed, &f.Violation, f.Seed)
+	if f.own {
+		s += fmt.Sprintf("sim.Seed(%d, options), with a Log to see its events", f.Seed)
+		if f.Plan != nil {
+			s += fmt.Sprintf(" and the Plan %q", f.Plan)
+		}
+		return s + n
+	}
+	return s + fmt.Sprintf("egret chaos sim --seed %d%s -v", f.Seed, f.Flag()) + n
+}
+
+// Flag is the flag of "egret chaos sim" that has the seed fail with Plan, with a space
+// before it, or nothing if there is no such plan.
+func (f *Failure) Flag() string {
+	if f.Plan == nil {
+		return ""
+	}
+	return fmt.Sprintf(" --plan '%v'", f.Plan)
 }
 
 // Seed runs the engine, the code that ships, on a topology, a network and faults
@@ -87,18 +110,39 @@ func Seed(seed uint64, o Options) (Report, error) {
 	if err := o.Check(seed); err != nil {
 		return Report{Seed: seed}, &Failure{Seed: seed, Violation: Violation{Invariant: "plan", What: err.Error()}}
 	}
-	fresh := func(log io.Writer) *run { return newRun(draw(seed, &o), log) }
-	if o.Topology != nil {
-		fresh = func(log io.Writer) *run { return newOwn(seed, &o, log) }
-	}
+	fresh := o.fresh(seed)
 	report, bad := play(fresh, &o)
 	if !o.Once {
 		report.Checks[repeatable] = report.Events
 	}
-	if bad != nil {
-		return report, &Failure{Seed: seed, Violation: *bad, own: o.Topology != nil}
+	if bad == nil {
+		return report, nil
 	}
-	return report, nil
+	s := fresh(nil).scene
+	f := &Failure{Seed: seed, Violation: *bad, Drawn: len(s.plan), own: o.Topology != nil}
+	if o.Plan != nil {
+		f.Plan = s.plan
+	}
+	if o.Log != nil || o.Unshrunk || bad.Invariant == repeatable {
+		return report, f
+	}
+	f.Plan, bad = shrink(s.plan, bad, s.targets(), func(p chaos.Plan) (*Violation, int) {
+		smaller := o
+		smaller.Plan = &p
+		r := smaller.fresh(seed)(nil)
+		r.play()
+		return r.rec.bad, r.w.Events()
+	})
+	f.Violation = *bad
+	return report, f
+}
+
+// fresh makes the runs of a seed, each like the one before.
+func (o *Options) fresh(seed uint64) func(log io.Writer) *run {
+	if o.Topology != nil {
+		return func(log io.Writer) *run { return newOwn(seed, o, log) }
+	}
+	return func(log io.Writer) *run { return newRun(draw(seed, o), log) }
 }
 
 // Check says why Plan cannot be done to the scene of a seed: what it names is not

@@ -66,4 +66,8 @@ func TestSeedLog(t *testing.T) {
 func TestFailureNamesTheSeed(t *testing.T) {
 	f := &Failure{Seed: 7, Violation: Violation{Invariant: "acks", What: "m is acked too early", At: 3}}
 	require.EqualError(t, f, "seed 7: acks: m is acked too early (at 3ns); to see it again: egret chaos sim --seed 7 -v")
+	f.Plan, f.Drawn = planOf("at 1s kill *"), 4
+	require.EqualError(t, f, "seed 7: acks: m is acked too early (at 3ns); to see it again: egret chaos sim --seed 7 --plan 'at 1s kill *' -v (1 of its 4 faults)")
+	f.Plan = chaos.Plan{}
+	require.ErrorContains(t, f, "egret chaos sim --seed 7 --plan '' -v (0 of its 4 faults)")
 }
