@@ -19,6 +19,11 @@ const (
 	healAfter = 30 * time.Second
 	// drainFor is how long a drain may take that has no deadline of its own.
 	drainFor = 30 * time.Minute
+	// mostTimes is how often something is done that is to be done every so often, to
+	// all whom it is done to together.
+	mostTimes = 1000
+	// mostAgain is how many next lives of a task may be doomed.
+	mostAgain = 100
 )
 
 // A witness is told what an adversary does, before it is done. What is nil is not
@@ -74,6 +79,7 @@ type harm struct {
 	chaos.Fault
 	chance *rand.Rand
 	on     []tuple.TaskID // whom a lasting fault is done to just now
+	times  int            // that it was done, of one that is done every so often
 }
 
 // A counter does the faults that wait for a count.
@@ -160,7 +166,7 @@ func (a *adversary) holds(h *harm) bool {
 }
 
 func (a *adversary) every(h *harm) {
-	if a.over || a.w.now >= h.end() {
+	if a.over || a.w.now >= h.end() || h.times >= mostTimes {
 		return
 	}
 	a.do(h)
@@ -249,13 +255,11 @@ func (a *adversary) do(h *harm) {
 		}
 	}
 	for _, id := range a.who(h, h.Who) {
+		h.times++
 		ref := a.now[id]
 		switch h.Kind {
 		case chaos.Kill, chaos.Crash:
-			if !a.w.Alive(ref) {
-				continue // it was a child of one before
-			}
-			a.again[id] += h.Times
+			a.again[id] = min(a.again[id]+h.Times, mostAgain)
 			a.kill(id, h.Kind == chaos.Crash)
 		case chaos.Stall:
 			a.w.Freeze(ref, h.Most)
@@ -300,6 +304,7 @@ func (a *adversary) hold(h *harm) {
 	for _, from := range a.who(h, h.Who) {
 		for _, id := range to {
 			if id != from {
+				h.times++
 				a.w.FreezeLink(a.now[from], a.now[id], h.Most)
 				a.silent(h.Most)
 				a.did(h.Kind, "")

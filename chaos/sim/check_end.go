@@ -119,7 +119,7 @@ func (rec *record) atLeastOnce() {
 		for _, e := range m.all {
 			rec.check(chaos.Executions)
 			rec.twin(chaos.Executions)
-			again := 1 + m.replays
+			again := max(1, m.reads) + m.replays
 			switch most := m.verdicts + m.reads + m.replays*(1+len(rec.deaths)); {
 			case e.tries > most:
 				rec.violate(chaos.Executions, "%s: %s, but there were %d attempts at most", m.name, rec.where(e), most)

@@ -51,10 +51,10 @@ func (p *planner) some(most int) chaos.Rate { return chaos.Percent(float64(1+p.r
 
 // window is a time in which something lasts: mostly all the time, or a part of it.
 func (p *planner) window() (w chaos.When) {
-	if chance(p.r, 50) {
+	if chance(p.r, 65) {
 		return w
 	}
-	from := p.time(time.Millisecond, 3*time.Second)
+	from := p.time(time.Millisecond, time.Second)
 	return chaos.Between(from, from+p.time(10*time.Millisecond, 10*time.Second))
 }
 
