@@ -70,6 +70,8 @@ type adversary struct {
 	links  []*harm     // what is done to messages
 	timers []*harm     // and to timers
 	code   []*harm     // and to user code, so long
+	early  []*harm     // what was to be done before all tasks were there
+	unborn int         // tasks that were not heard of yet
 	over   bool        // nothing is done any more
 	done   map[string]int
 }
@@ -93,7 +95,7 @@ func newAdversary(w *World, topo *topology.Plan, plan chaos.Plan, tell witness) 
 	a := &adversary{
 		w: w, topo: topo, tell: tell, tasks: map[string]tuple.TaskID{}, known: map[actor.Ref]tuple.TaskID{},
 		now: make([]actor.Ref, n), lives: make([]uint32, n), again: make([]int, n), armed: make([][]*armed, n), slow: make([]float64, n),
-		done: map[string]int{},
+		unborn: n, done: map[string]int{},
 	}
 	for id := range topo.Tasks {
 		a.tasks[topo.TaskName(tuple.TaskID(id))] = tuple.TaskID(id)
@@ -147,6 +149,9 @@ func (a *adversary) prepare(h *harm) {
 	}
 }
 
+// arms reports whether a kind, done at a time, is for a call to come.
+func arms(k chaos.Kind) bool { return k == chaos.Panic || k == chaos.Hang || k == chaos.Break }
+
 func onLinks(k chaos.Kind) bool {
 	return k == chaos.Lose || k == chaos.Repeat || k == chaos.Delay || k == chaos.Reorder
 }
@@ -174,7 +179,19 @@ func (a *adversary) every(h *harm) {
 }
 
 // event is called after each event of the world.
-func (a *adversary) event() { a.count(chaos.Events, int64(a.w.Events())) }
+func (a *adversary) event() {
+	a.count(chaos.Events, int64(a.w.Events()))
+	if a.unborn == 0 && len(a.early) > 0 {
+		for _, h := range a.early {
+			if h.Kind == chaos.Slow {
+				a.begin(h)
+			} else {
+				a.do(h)
+			}
+		}
+		a.early = nil
+	}
+}
 
 // count says how far a clock has come.
 func (a *adversary) count(clock chaos.Clock, n int64) {
@@ -198,6 +215,9 @@ func (a *adversary) meet(ref actor.Ref) {
 		return
 	}
 	a.known[ref] = id
+	if a.now[id] == nil {
+		a.unborn--
+	}
 	a.now[id] = ref
 	a.lives[id]++
 	if a.tell.born != nil {
@@ -222,12 +242,13 @@ func (a *adversary) did(k chaos.Kind, c chaos.Class) {
 	}
 }
 
-// who returns the tasks that are meant, of those that live: all of them or one.
+// who returns the tasks that are meant: all of them or one. Those that are dead just
+// now are not killed again and the like, but what is armed waits for their next life.
 func (a *adversary) who(h *harm, w chaos.Who) (ids []tuple.TaskID) {
 	for id := range a.now {
 		t := a.topo.Tasks[id]
 		ref := a.now[id]
-		if ref != nil && a.w.Alive(ref) && w.Is(a.topo.Components[t.Component].Name, t.Index) {
+		if (a.w.Alive(ref) || arms(h.Kind)) && w.Is(a.topo.Components[t.Component].Name, t.Index) {
 			ids = append(ids, tuple.TaskID(id))
 		}
 	}
@@ -240,6 +261,10 @@ func (a *adversary) who(h *harm, w chaos.Who) (ids []tuple.TaskID) {
 // do does a fault that happens at a time.
 func (a *adversary) do(h *harm) {
 	if a.over {
+		return
+	}
+	if a.unborn > 0 {
+		a.early = append(a.early, h)
 		return
 	}
 	switch h.Kind {
@@ -262,8 +287,11 @@ func (a *adversary) do(h *harm) {
 			a.again[id] = min(a.again[id]+h.Times, mostAgain)
 			a.kill(id, h.Kind == chaos.Crash)
 		case chaos.Stall:
-			a.w.Freeze(ref, h.Most)
-			a.silent(a.w.find(ref).busy - a.w.Now())
+			// Stalls that overlap are one, though freezes add up.
+			if d := a.w.Now() + h.Most - max(a.w.find(ref).busy, a.w.now); d > 0 {
+				a.w.Freeze(ref, d)
+			}
+			a.silent(h.Most)
 		case chaos.Jump:
 			if a.tell.jumps != nil {
 				a.tell.jumps(id, h.Most)
@@ -315,6 +343,10 @@ func (a *adversary) hold(h *harm) {
 
 // begin makes slow, and the next lives too.
 func (a *adversary) begin(h *harm) {
+	if a.unborn > 0 {
+		a.early = append(a.early, h)
+		return
+	}
 	h.on = a.who(h, h.Who)
 	for _, id := range h.on {
 		if h.Factor > 10 {

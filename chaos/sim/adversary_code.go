@@ -15,7 +15,14 @@ type armed struct {
 	left int // tuples, with that one
 }
 
+// arm arms a fault for the next call that it is for; once, if the one before has not
+// come to a call yet.
 func (a *adversary) arm(id tuple.TaskID, h *harm) {
+	for _, x := range a.armed[id] {
+		if x.harm == h {
+			return
+		}
+	}
 	a.armed[id] = append(a.armed[id], &armed{h, h.Times})
 }
 

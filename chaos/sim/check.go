@@ -514,7 +514,7 @@ func (rec *record) event(e task.Event) {
 		}
 	case *task.QueueError:
 		rec.check(chaos.Sources)
-		if rec.broken+rec.panics == 0 && !(errors.Is(e.Err, gocontext.Canceled) && !rec.whole()) {
+		if rec.broken+rec.panics == 0 && !(errors.Is(e.Err, gocontext.Canceled) && (!rec.whole() || len(rec.deaths) > mostStrikes)) {
 			rec.violate(chaos.Sources, "%s: an error that no queue has returned: %v", e.Task, e.Err)
 		}
 	case *task.SourceError:

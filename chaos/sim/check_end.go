@@ -129,7 +129,7 @@ func (rec *record) atLeastOnce() {
 				rec.violate(chaos.Executions, "%s: %s, but MaxReplays is %d", m.name, rec.where(e), rec.scene.set.MaxReplays)
 			}
 		}
-		if quiet && m.rejects > (1+m.replays)*(len(m.all)+m.strays) {
+		if quiet && m.rejects > (max(1, m.reads)+m.replays)*(len(m.all)+m.strays) {
 			rec.violate(chaos.Executions, "%s is rejected %d times", m.name, m.rejects)
 		}
 	})

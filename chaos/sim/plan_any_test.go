@@ -1,10 +1,8 @@
 package sim
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -40,25 +38,20 @@ func anyFault(r *rand.Rand, s *scene) chaos.Fault {
 // what explains what: nothing is broken under any plan that fits.
 func TestAnyPlan(t *testing.T) {
 	n := 60
-	if k, err := strconv.Atoi(os.Getenv("EGRET_PLANS")); err == nil {
-		n = k
+	if os.Getenv("EGRET_LONG") != "" {
+		n = 2000
 	}
-	played := 0
-	from, _ := strconv.Atoi(os.Getenv("EGRET_FROM"))
-	for i := range n {
-		seed := uint64(from + i)
+	for seed := range uint64(n) {
 		r := rand.New(rand.NewPCG(seed, 17))
-		s := draw(seed, &Options{Peaceful: true, Tuples: 500})
-		var plan chaos.Plan
+		s := draw(seed, &Options{Peaceful: true})
+		plan := chaos.Plan{}
 		for tries := 0; len(plan) < 1+r.IntN(6) && tries < 200; tries++ {
 			f, err := chaos.ParseFault(anyFault(r, s).String())
 			if err == nil && checkFault(f, s.targets(), s.stores()) == nil {
 				plan = append(plan, f)
 			}
 		}
-		played++
-		if _, err := Seed(seed, Options{Tuples: 500, Plan: &plan, Once: true}); err != nil {
-			fmt.Println(len(plan), err)
+		if _, err := Seed(seed, Options{Plan: &plan, Once: true}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -135,6 +135,9 @@ func (p *planner) messages() {
 			return
 		}
 		f := chaos.Fault{When: p.window(), Kind: k, Class: c, Rate: p.some(60)}
+		if c == chaos.Lost { // which are few
+			f.Rate, f.When = 1_000_000, chaos.When{}
+		}
 		if most > 0 {
 			f.Most = p.time(10*time.Microsecond, most)
 		}
@@ -156,13 +159,15 @@ func (p *planner) messages() {
 		switch c {
 		case chaos.Verdict:
 		case chaos.Save:
-			add(25, chaos.Delay, c, 3*time.Second)
+			if p.s.stores() {
+				add(40, chaos.Delay, c, 3*time.Second)
+			}
 		default:
 			add(12, chaos.Delay, c, late)
 		}
 	}
-	if chance(r, 30) {
-		p.add(chaos.Fault{When: p.window(), Kind: chaos.Lose, Class: chaos.Save, Rate: one(r, chaos.Percent(10), chaos.Percent(60))})
+	if p.s.stores() && chance(r, 40) {
+		p.add(chaos.Fault{When: p.window(), Kind: chaos.Lose, Class: chaos.Save, Rate: one(r, chaos.Percent(10), chaos.Percent(60), chaos.Percent(100))})
 	}
 }
 
@@ -236,7 +241,7 @@ func (p *planner) source(x *part, all chaos.Who) {
 	if chance(r, 20) {
 		p.add(chaos.Fault{Kind: chaos.Redeliver, When: p.window(), Who: all, Rate: p.some(20)})
 	}
-	if chance(r, 20) {
+	if chance(r, 35) {
 		from := p.time(time.Millisecond, 3*time.Second)
 		p.add(chaos.Fault{Kind: chaos.Pause, When: chaos.Between(from, from+p.time(time.Millisecond, 5*time.Second)), Who: p.of(x)})
 	}
@@ -294,12 +299,12 @@ func (s *scene) drawPlan() {
 		p.forgetting()
 	}
 	if !failing && (!forgetful || chance(p.r, 50)) {
-		if chance(p.r, 70) {
+		if chance(p.r, 80) {
 			p.messages()
 		}
 		for _, c := range []chaos.Class{chaos.StillQueued, chaos.Held, chaos.Lost} {
-			if chance(p.r, 5) {
-				p.add(chaos.Fault{When: p.window(), Kind: chaos.Lose, Class: c, Rate: p.some(50)})
+			if chance(p.r, 8) {
+				p.add(chaos.Fault{When: p.window(), Kind: chaos.Lose, Class: c, Rate: one(p.r, p.some(50), 1_000_000)})
 			}
 		}
 		if chance(p.r, 50) {
