@@ -19,6 +19,8 @@ const (
 	healAfter = 30 * time.Second
 	// drainFor is how long a drain may take that has no deadline of its own.
 	drainFor = 30 * time.Minute
+	// mostSlow is how slow a task may be and say in time what waits in it.
+	mostSlow = 10
 	// mostTimes is how often something is done that is to be done every so often, to
 	// all whom it is done to together.
 	mostTimes = 1000
@@ -349,9 +351,6 @@ func (a *adversary) begin(h *harm) {
 	}
 	h.on = a.who(h, h.Who)
 	for _, id := range h.on {
-		if h.Factor > 10 {
-			a.silent(never)
-		}
 		a.changePace(id, h.Factor)
 		a.did(h.Kind, "")
 	}
@@ -367,6 +366,9 @@ func (a *adversary) finish(h *harm) {
 func (a *adversary) changePace(id tuple.TaskID, factor float64) {
 	if a.slow[id] *= factor; a.slow[id] > 0.999 && a.slow[id] < 1.001 {
 		a.slow[id] = 1
+	}
+	if a.slow[id] > mostSlow {
+		a.silent(never)
 	}
 	if ref := a.now[id]; a.w.Alive(ref) && !a.over {
 		a.w.Slow(ref, a.slow[id])

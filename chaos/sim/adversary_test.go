@@ -70,6 +70,36 @@ func TestFaultsAreDone(t *testing.T) {
 	}
 }
 
+// What may be done to a class of messages may be done to all of them, until it is healed,
+// whatever else is late.
+func TestFaultsToTheFull(t *testing.T) {
+	for _, k := range chaos.Kinds() {
+		for _, c := range chaos.Classes() {
+			f := chaos.Fault{Kind: k, Class: c, Rate: 1_000_000}
+			if !onLinks(k) || checkClass(f, nil, true) != nil {
+				continue
+			}
+			if k == chaos.Delay || k == chaos.Reorder {
+				f.Most = 50 * ms
+			}
+			for seed := range uint64(6) {
+				edit, kill := nothing, "; at 300ms kill b1a/0"
+				switch seed % 3 {
+				case 1:
+					edit = func(s *scene) { s.parts[1].act, s.parts[1].hold, s.parts[2].parallel = holding, 20, 2 }
+				case 2: // an end is not behind all that is open, and must not overtake it
+					edit, kill = func(s *scene) { s.guarantee, s.parts[2].parallel = topology.AtMostOnce, 2 }, ""
+				}
+				s := newStage(t, seed, edit) // which has a store or not
+				if c == chaos.Save && !s.scene.stores() {
+					continue
+				}
+				planned(t, seed, edit, f.String()+"; delay parcel 10ms..60ms 50%"+kill)
+			}
+		}
+	}
+}
+
 // Rates are those of what they are of.
 func TestFaultRates(t *testing.T) {
 	count := func(plan, key string, edit func(*scene)) (n int) {
@@ -178,6 +208,17 @@ func TestSuspendedMachine(t *testing.T) {
 		}
 	}
 	require.Greater(t, hung, 100)
+}
+
+// Nor are calls that wait elsewhere, such as Commit, said to be stuck.
+func TestSuspendedCalls(t *testing.T) {
+	for seed := range uint64(30) {
+		at := time.Duration(seed+1) * 13 * ms
+		s := planned(t, seed, func(s *scene) { s.set.StuckAfter, s.wait = 400*ms, 100*ms }, "at "+at.String()+" jump */* by 5s")
+		for _, m := range s.rec.ms {
+			require.Zero(t, m.Stuck.Load(), "nobody is said to be stuck")
+		}
+	}
 }
 
 // A jump of one clock, the ledger's or another one's, times out nothing either.

@@ -148,13 +148,13 @@ func (rec *record) atMostOnce() {
 		}
 		for _, e := range m.all {
 			rec.check(chaos.Executions)
-			if begun && quiet && rec.scene.peaceful() {
+			if begun && quiet && rec.scene.harmless() {
 				rec.twin(chaos.Executions)
 			}
 			switch {
 			case e.tries > 1 && m.reads == 1:
 				rec.violate(chaos.Executions, "%s: %s, and it was read once", m.name, rec.where(e))
-			case e.tries == 0 && begun && quiet && rec.scene.peaceful():
+			case e.tries == 0 && begun && quiet && rec.scene.harmless():
 				rec.violate(chaos.Executions, "%s: %s, and nothing has died", m.name, rec.where(e))
 			}
 		}

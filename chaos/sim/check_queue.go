@@ -29,7 +29,7 @@ func (b *queueBook) atEnd() {
 		switch {
 		case d.answered(now) && d.acked:
 			acked[d.to.task]++
-			if rec.scene.guarantee == topology.AtMostOnce && rec.scene.peaceful() && !rec.halved {
+			if rec.scene.guarantee == topology.AtMostOnce && rec.scene.harmless() && !rec.halved {
 				for _, e := range d.m.all {
 					if e.tries == 0 {
 						rec.violate(chaos.Executions, "%s is acked, but %s, and nothing has died", d.m.name, rec.where(e))
