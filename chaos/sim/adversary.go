@@ -370,7 +370,7 @@ func (a *adversary) changePace(id tuple.TaskID, factor float64) {
 	if a.slow[id] > mostSlow {
 		a.silent(never)
 	}
-	if ref := a.now[id]; a.w.Alive(ref) && !a.over {
+	if ref := a.now[id]; a.w.Alive(ref) {
 		a.w.Slow(ref, a.slow[id])
 	}
 }

@@ -14,6 +14,9 @@ func (a *adversary) healed() bool {
 		return true
 	}
 	now := a.w.now
+	if len(a.early) > 0 {
+		return false
+	}
 	if now <= healAfter {
 		for i := range a.counts {
 			if len(a.counts[i].wait) > 0 {

@@ -12,8 +12,9 @@ import (
 // stopped.
 func (rec *record) atEnd(err error) {
 	rec.check(chaos.Ending)
+	cut := rec.cut(err)
 	rec.deathsAtEnd()
-	if rec.cut(err) {
+	if cut {
 		rec.halfWay()
 		return
 	}

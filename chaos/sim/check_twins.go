@@ -116,7 +116,7 @@ func (rec *record) deathsAtEnd() {
 // twinsAtEnd checks what must have become of what was refused, retained and lost.
 func (rec *record) twinsAtEnd() {
 	quiet := rec.quiet() && !rec.drained && rec.scene.guarantee == topology.AtLeastOnce
-	if quiet || rec.scene.guarantee == topology.AtMostOnce && rec.scene.peaceful() && rec.whole() {
+	if quiet || rec.scene.guarantee == topology.AtMostOnce && rec.scene.harmless() && rec.whole() {
 		rec.ordersAtEnd()
 	}
 	if quiet {

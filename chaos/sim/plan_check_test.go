@@ -118,7 +118,7 @@ func TestPlanThatDoesNotFit(t *testing.T) {
 	_, err := Seed(7, Options{Plan: &plan})
 	var f *Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, "plan", f.Invariant)
+	require.EqualValues(t, "plan", f.Invariant)
 }
 
 // Another plan is played in the same scene, and the log begins with both.

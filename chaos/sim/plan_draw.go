@@ -203,8 +203,8 @@ func (p *planner) code() {
 		if x.spout() {
 			p.source(x, all)
 		} else {
-			if chance(r, 15) {
-				k := one(r, chaos.Panic, chaos.Panic, chaos.Poison)
+			if chance(r, 25) {
+				k := one(r, chaos.Panic, chaos.Poison)
 				if k == chaos.Poison && p.s.set.MaxReplays < 0 {
 					k = chaos.Panic
 				}
@@ -242,7 +242,7 @@ func (p *planner) source(x *part, all chaos.Who) {
 		p.add(chaos.Fault{Kind: chaos.Redeliver, When: p.window(), Who: all, Rate: p.some(20)})
 	}
 	if chance(r, 35) {
-		from := p.time(time.Millisecond, 3*time.Second)
+		from := p.time(10*time.Microsecond, 500*time.Millisecond)
 		p.add(chaos.Fault{Kind: chaos.Pause, When: chaos.Between(from, from+p.time(time.Millisecond, 5*time.Second)), Who: p.of(x)})
 	}
 }
@@ -307,7 +307,7 @@ func (s *scene) drawPlan() {
 				p.add(chaos.Fault{When: p.window(), Kind: chaos.Lose, Class: c, Rate: one(p.r, p.some(50), 1_000_000)})
 			}
 		}
-		if chance(p.r, 50) {
+		if chance(p.r, 60) {
 			p.code()
 		}
 		if len(p.plan) == 0 || chance(p.r, 85) {

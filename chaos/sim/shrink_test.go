@@ -10,10 +10,10 @@ import (
 	"github.com/egretstream/egret/tuple"
 )
 
-// planted plays the scene of seed 7 with a plan, in an engine in which a kill of b1a/0
-// behind its tenth message does harm.
+// planted plays a plan on the stage, in an engine in which a kill of b1a/0 behind the
+// tenth message does harm.
 func planted(p chaos.Plan) (*Violation, int) {
-	r := newRun(draw(7, &Options{Plan: &p}), nil)
+	r := newStage(nil, 7, func(s *scene) { s.plan = p }).run
 	r.prologue = func() {
 		dies := r.adv.tell.dies
 		r.adv.tell.dies = func(id tuple.TaskID, crash bool) {
@@ -28,7 +28,7 @@ func planted(p chaos.Plan) (*Violation, int) {
 }
 
 func TestShrink(t *testing.T) {
-	all := draw(7, &Options{}).targets()
+	all := newStage(t, 7, nothing).scene.targets()
 	for _, text := range []string{
 		"lose limit 12.3%; at 1.234ms stall s0/0 for 2ms; at 51.873ms kill b1a/0 again 3; refuse b1a/* 3%; at message 30 crash b1a; at 4s stop",
 		"at 51.873ms kill */*; delay parcel 0..4ms 20%",
@@ -39,7 +39,7 @@ func TestShrink(t *testing.T) {
 		require.NotNil(t, bad, text)
 		small, why := shrink(plan, bad, all, planted)
 		require.Equal(t, "at 50ms kill b1a/0", small.String(), text)
-		require.Equal(t, "planted", why.Invariant)
+		require.EqualValues(t, "planted", why.Invariant)
 		again, _ := planted(small)
 		require.Equal(t, why, again, "what is said is what the smaller plan does")
 	}
@@ -103,5 +103,5 @@ func TestShrinkKeepsTheInvariant(t *testing.T) {
 		return &Violation{Invariant: "y"}, 1
 	})
 	require.Equal(t, plan, small)
-	require.Equal(t, "x", bad.Invariant)
+	require.EqualValues(t, "x", bad.Invariant)
 }
