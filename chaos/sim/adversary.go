@@ -74,7 +74,8 @@ type adversary struct {
 	code   []*harm     // and to user code, so long
 	early  []*harm     // what was to be done before all tasks were there
 	unborn int         // tasks that were not heard of yet
-	over   bool        // nothing is done any more
+	over   bool        // all is healed: nothing is done any more but to end the run
+	ended  bool        // which has ended
 	done   map[string]int
 }
 
@@ -262,7 +263,7 @@ func (a *adversary) who(h *harm, w chaos.Who) (ids []tuple.TaskID) {
 
 // do does a fault that happens at a time.
 func (a *adversary) do(h *harm) {
-	if a.over {
+	if ends := h.Kind == chaos.Drain || h.Kind == chaos.Stop; a.ended || a.over && !ends {
 		return
 	}
 	if a.unborn > 0 {

@@ -8,7 +8,7 @@ import (
 
 // healed reports whether nothing is done any more: all of the plan has been done, or
 // it is so late that what has not been done will not be. From then on the adversary
-// does nothing.
+// does nothing but to end the run.
 func (a *adversary) healed() bool {
 	if a.over {
 		return true

@@ -48,7 +48,7 @@ func TestFaultsAreDone(t *testing.T) {
 		{"at 50ms crash *", three, map[string]int{"crash": 1}},
 		{"every 50ms from 20ms to 200ms kill b2a/0", nothing, map[string]int{"kill": 4}},
 		{"at message 20 kill s0; at event 100 kill b1a; at end 1 kill b2a", nothing, map[string]int{"kill": 3}},
-		{"at 30m kill s0", nothing, map[string]int{}},
+		{"at 29s kill s0", nothing, map[string]int{}},
 		{"at 50ms stall b1a/0 for 100ms", nothing, map[string]int{"stall": 1}},
 		{"at 50ms hold b1a/0 -> b2a/0 for 100ms", nothing, map[string]int{"hold": 1}},
 		{"at 50ms hold */* -> */* for 10ms", nothing, map[string]int{"hold": 6}},

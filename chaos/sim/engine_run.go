@@ -86,7 +86,7 @@ func (r *run) play() {
 		set.Store = r.rec.store
 	}
 	r.sup = r.w.Spawn("supervisor", task.NewSupervisor(plan, &set, r.rec.ms, func(err error) {
-		r.done, r.err, r.adv.over = true, err, true
+		r.done, r.err, r.adv.over, r.adv.ended = true, err, true, true
 		if r.rec.store != nil {
 			r.rec.store.over = r.w.Now()
 		}

@@ -105,19 +105,19 @@ func checkPlan(p chaos.Plan, all []target, stores bool) error {
 }
 
 func checkFault(f chaos.Fault, all []target, stores bool) error {
-	for _, p := range []chaos.Point{f.When.From, f.When.To} {
-		if p.Clock == chaos.Time && time.Duration(p.At) > mostLast {
-			return fmt.Errorf("a simulated run takes an hour at most: say a time up to %v", mostLast)
-		}
-	}
-	switch {
+	ends := f.Kind == chaos.Drain || f.Kind == chaos.Stop
+	switch from := f.When.From; {
+	case from.Clock == chaos.Time && ends && time.Duration(from.At) > mostLast:
+		return fmt.Errorf("a simulated run takes an hour at most: say a time up to %v", mostLast)
+	case from.Clock == chaos.Time && !ends && time.Duration(from.At) >= healAfter:
+		return fmt.Errorf("everything is healed after %v, and nothing is done any more: say an earlier time", healAfter)
 	case f.When.Every > 0 && f.When.Every < soonest:
 		return fmt.Errorf("every %v is too often: say every %v or more", f.When.Every, soonest)
 	case f.Most > longest:
 		return fmt.Errorf("%v is too long for a simulated run: say up to %v", f.Most, longest)
 	case f.Factor > slowest:
 		return fmt.Errorf("by %v is too slow for a simulated run: say up to %d", f.Factor, slowest)
-	case f.Kind == chaos.Drain || f.Kind == chaos.Stop:
+	case ends:
 		return nil
 	case onLinks(f.Kind):
 		return checkClass(f, all, stores)
