@@ -11,6 +11,7 @@
 //	every 200ms [from] [to]   again and again, first when it may, and then so long after
 //	from 2s to 3s             all that time; without "to" until everything is healed
 //	                          (no word of time) from the beginning until then
+//	at 1s panic a in tick     the next call of that kind: also of hang and break
 //	at message 120            by a count of what was sent: simulated runs only, which
 //	                          also know "event 120" and "end 2"
 //

@@ -20,8 +20,14 @@
 // compared with what Egret says of each message.
 //
 //	seed -> scene -> spouts, bolts, supervisor (the code that ships) -> verdicts
-//	          |                 | execute, emit, commit                   |
-//	          +-> adversary     +--> record <--------- checks ------------+
+//	     |                      | execute, emit, commit                   |
+//	     +-> plan --> adversary +--> record <--------- checks ------------+
+//
+// The scene of a seed is one thing, and the [chaos.Plan] of all that goes wrong in it is
+// another: Options.Plan has the scene played with any plan. After 30 s of made-up time
+// all is healed, so that each run must come to rest. When a seed fails, faults are left
+// out of its plan and made simpler as long as the same invariant is broken:
+// Failure.Plan is what is left.
 //
 // Code that is not a function of what it is given, but of a clock, a goroutine or the
 // order of a map, is found by running each seed twice: all that a call does is a part of

@@ -119,14 +119,18 @@ func Seed(seed uint64, o Options) (Report, error) {
 		return report, nil
 	}
 	s := fresh(nil).scene
-	f := &Failure{Seed: seed, Violation: *bad, Drawn: len(s.plan), own: o.Topology != nil}
+	plan := s.plan
+	if o.Topology != nil && o.For > 0 {
+		plan = plan[:len(plan)-1] // the end after For, which every run has
+	}
+	f := &Failure{Seed: seed, Violation: *bad, Drawn: len(plan), own: o.Topology != nil}
 	if o.Plan != nil {
-		f.Plan = s.plan
+		f.Plan = plan
 	}
 	if o.Log != nil || o.Unshrunk || bad.Invariant == repeatable {
 		return report, f
 	}
-	f.Plan, bad = shrink(s.plan, bad, s.targets(), func(p chaos.Plan) (*Violation, int) {
+	f.Plan, bad = shrink(plan, bad, s.targets(), func(p chaos.Plan) (*Violation, int) {
 		smaller := o
 		smaller.Plan = &p
 		r := smaller.fresh(seed)(nil)

@@ -72,7 +72,7 @@ func (w *World) Slow(ref actor.Ref, factor float64) {
 // Jump makes the clock of an actor jump forward by d, as that of a machine that was
 // suspended: what the actor takes for the time is later by d from now on, and its
 // timers come so much earlier, at once if they were due meanwhile. Actors that it
-// spawns later have its clock.
+// spawns later have its clock. The world's own Now does not jump.
 func (w *World) Jump(ref actor.Ref, d time.Duration) { w.jump(w.find(ref), d) }
 
 func (w *World) jump(p *proc, d time.Duration) {

@@ -1,12 +1,17 @@
 package sim
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/egretstream/egret/bolt"
 	"github.com/egretstream/egret/chaos"
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -104,4 +109,32 @@ func TestShrinkKeepsTheInvariant(t *testing.T) {
 	})
 	require.Equal(t, plan, small)
 	require.EqualValues(t, "x", bad.Invariant)
+}
+
+// The plans of topologies of users shrink as well, and For is no part of them.
+func TestShrinkOwn(t *testing.T) {
+	plan := planOf("lose limit 5%; at 1.234ms kill sink/0; at 5ms stall * for 1ms")
+	o := Options{Plan: &plan, For: 40 * time.Second, Topology: func(r *Run) *topology.Topology {
+		r.Check(func(out *Outcome) error {
+			for _, m := range out.Tasks {
+				if m.Restarts.Load() > 0 {
+					return errors.New(m.Name + " has died")
+				}
+			}
+			if len(out.Plan) > 4 {
+				return errors.New("too many faults")
+			}
+			return nil
+		})
+		return topology.New("own", func(b *topology.Builder) {
+			lines := b.Spout("lines", spout.Slice("a", "b", "c", "d")).Emits("line")
+			b.Bolt("sink", bolt.Each(func(tuple.Tuple, *bolt.Collector) error { return nil }), lines.Shuffle())
+		})
+	}}
+	_, err := Seed(1, o)
+	var f *Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, "at 1ms kill sink/0", f.Plan.String())
+	require.Equal(t, 3, f.Drawn)
+	require.ErrorContains(t, err, `with a Log to see its events and the Plan "at 1ms kill sink/0" (1 of its 3 faults)`)
 }
