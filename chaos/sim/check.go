@@ -23,32 +23,32 @@ import (
 // What an actor did after it was killed, in the rest of its call, did not happen:
 // see moment.
 type record struct {
-	w         *World
-	adv       *adversary
-	scene     *scene
-	plan      *topology.Plan
-	ms        []*metrics.Task
-	edges     *edgeBook
-	store     *simStore      // nil: nothing survives
-	splits    [][]*splitBook // by part
-	queues    []*queueBook   // by part; nil: no queue
-	roots     map[uint64]*root
-	all       []*root // in the order in which they were made
-	places    map[place]*execution
-	keys      map[routeKey][]int // the tasks that a key has come to
-	heard     map[[2]int64]int64 // the last number that has come of an incarnation's on a stream
-	bolts     []*simBolt
-	deaths    []death
-	readers   int    // open
-	calls     uint64 // of Next
-	bad       *Violation
-	checks    map[chaos.Checker]*checked
-	forgotten map[tuple.TreeID]time.Duration // trees of which an entry was lost
+	w       *World
+	adv     *adversary
+	scene   *scene
+	plan    *topology.Plan
+	ms      []*metrics.Task
+	edges   *edgeBook
+	store   *simStore      // nil: nothing survives
+	splits  [][]*splitBook // by part
+	queues  []*queueBook   // by part; nil: no queue
+	roots   map[uint64]*root
+	all     []*root // in the order in which they were made
+	places  map[place]*execution
+	keys    map[routeKey][]int // the tasks that a key has come to
+	heard   map[[2]int64]int64 // the last number that has come of an incarnation's on a stream
+	bolts   []*simBolt
+	deaths  []death
+	readers int    // open
+	calls   uint64 // of Next
+	bad     *Violation
+	checks  map[chaos.Checker]*checked
 	// features are what there was in the run that seeds are to have.
 	features map[string]bool
 	trees    treeBooks
 	pairs    creditBook
 	progress progress
+	kept     []int64 // by component: mostKept, once it was asked
 
 	// What happened that explains more than the usual.
 	kills, crashes, panics, broken int
@@ -64,6 +64,7 @@ type record struct {
 	short            bool // a drain had a deadline
 	drainFor         time.Duration
 	jumps            []jump
+	deaf             bool          // a Commit may have been left behind
 	took             time.Duration // until its end
 	halved           bool          // and has ended with messages open
 }
@@ -190,7 +191,7 @@ func newRecord(w *World, s *scene) *record {
 	rec := &record{
 		w: w, scene: s,
 		roots: map[uint64]*root{}, places: map[place]*execution{}, keys: map[routeKey][]int{}, heard: map[[2]int64]int64{}, harm: map[*proc]bool{},
-		checks: map[chaos.Checker]*checked{}, features: map[string]bool{}, forgotten: map[tuple.TreeID]time.Duration{},
+		checks: map[chaos.Checker]*checked{}, features: map[string]bool{},
 		trees: treeBooks{open: map[tuple.TreeID]*openTree{}, ended: map[tuple.TreeID]bool{}, pend: map[*proc]*pending{}}, pairs: newCreditBook(),
 	}
 	for i := range s.parts {
@@ -508,6 +509,8 @@ func (rec *record) event(e task.Event) {
 		if strings.Contains(e.Text, "a retained tuple") {
 			rec.violate(chaos.Retained, "%s", e.Text)
 		}
+	case *task.Stuck:
+		rec.deaf = rec.deaf || strings.HasPrefix(e.During, "Commit")
 	case *task.StoreError:
 		if rec.store == nil || rec.store.failed == 0 {
 			rec.violate(chaos.DeadLetters, "cannot %s: an error that no store has returned: %v", e.Doing, e.Err)

@@ -53,7 +53,7 @@ func (rec *record) parcel(m *tuple.Parcel, to *proc) {
 	rec.edges.parcel(rec.w.Now(), m)
 	for i := range m.Slots {
 		if t := rec.trees.open[m.Slots[i].Tree]; t != nil {
-			t.heard = append(t.heard, rec.w.Now())
+			t.sent = rec.w.Now()
 		}
 	}
 	rec.tracked(m)

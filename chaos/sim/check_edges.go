@@ -66,13 +66,6 @@ func (b *edgeBook) parcel(now time.Duration, p *tuple.Parcel) {
 
 func (b *edgeBook) forget(id tuple.TreeID) { delete(b.trees, id) }
 
-func (b *edgeBook) opened(id tuple.TreeID) time.Duration {
-	if t := b.trees[id]; t != nil {
-		return t.opened
-	}
-	return 0
-}
-
 // mayBeLost reports whether a tuple of a tree was sent to a life that is over, or
 // may have been kept for one: by a task that got a tuple of the tree before it is
 // known to have heard of the death.

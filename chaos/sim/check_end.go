@@ -59,6 +59,7 @@ func (rec *record) halfWay() {
 	rec.queuesAtEnd()
 	rec.laws(false)
 	rec.closes()
+	rec.drainedAtEnd()
 }
 
 // expected calls f for every message that should have come through, those not

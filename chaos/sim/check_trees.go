@@ -18,7 +18,6 @@ type treeBooks struct {
 	open  map[tuple.TreeID]*openTree
 	ended map[tuple.TreeID]bool
 	pend  map[*proc]*pending
-	tasks []*proc // with trees, in order of their first
 	// until then a timeout has a cause that has nothing to do with the tree: a task hung,
 	// or the run was being stopped.
 	still time.Duration
@@ -30,10 +29,11 @@ type openTree struct {
 	batch    *spout.Batch
 	first, n int
 	at       time.Duration
-	ahead    time.Duration   // by which its task's clock had jumped
-	heard    []time.Duration // when something of it was on its way: parcels, and what its ledger was told
-	forgot   bool            // an entry of it was lost
-	unsaid   bool            // a note was lost that says that it waits
+	ahead    time.Duration // by which its task's clock had jumped
+	told     time.Duration // the last time that its ledger was told something of it
+	sent     time.Duration // the last time that a parcel with a tuple of it was sent
+	forgot   bool          // an entry of it was lost
+	unsaid   bool          // a note was lost that says that it waits
 }
 
 // A pending is what the life of a task that reads has open.
@@ -60,7 +60,6 @@ func (rec *record) attempted(tree tuple.TreeID, b *spout.Batch, first, n int) {
 	if p == nil {
 		p = &pending{task: tree.Task}
 		t.pend[by] = p
-		t.tasks = append(t.tasks, by)
 	}
 	news := 0
 	for i := range n {
@@ -117,6 +116,26 @@ func (rec *record) room(p *pending, news int) {
 	p.full = p.open >= most
 }
 
+// mostKept is how many bytes a task of a component that reads may keep: PendingBytes,
+// and what was read before that was reached: a batch that is being emitted, and one of
+// each split that is ready.
+func (rec *record) mostKept(component int) int64 {
+	if len(rec.kept) == 0 {
+		rec.kept = make([]int64, len(rec.plan.Components))
+	}
+	if rec.kept[component] > 0 {
+		return rec.kept[component]
+	}
+	s, p := rec.scene, rec.part(component)
+	const row, batchText = 7*16 + 32, 256 << 10   // text of keys included
+	batch := 2 * p.perCall * (row + s.texts.size) // a source may give out all of it twice
+	if s.texts.big > 0 {
+		batch += batchText + 2*len(aBigText)
+	}
+	rec.kept[component] = int64(s.set.PendingBytes + (min(16, len(p.splits))+2)*batch)
+	return rec.kept[component]
+}
+
 // closed books that a message is no longer open: it is done or dead.
 func (rec *record) closed(m *root) {
 	if m.openIn == nil {
@@ -159,7 +178,7 @@ func (rec *record) hear(r *acker.Report, entries []acker.Entry, lost bool) {
 	said := func(seq uint64) {
 		if t := tree(seq); t != nil {
 			if t.unsaid = t.unsaid || lost; !lost {
-				t.heard = append(t.heard, now)
+				t.told = now
 			}
 		}
 	}
@@ -169,7 +188,6 @@ func (rec *record) hear(r *acker.Report, entries []acker.Entry, lost bool) {
 	for _, e := range entries {
 		if t := tree(e.Seq); t != nil && !slices.Contains(r.Entries, e) {
 			t.forgot = true
-			rec.forgotten[id] = now
 		}
 	}
 	for _, seq := range r.Lost {
@@ -196,15 +214,20 @@ func (rec *record) timedOut(t *openTree, v *task.Verdict, m *root) {
 	if !rec.excused(t, m) {
 		rec.violate(chaos.Timeouts, "%s has timed out in tree %v, but nothing of it was dropped (%d attempts, %d of them lost)", m.name, v.Tree, m.attempts, m.lost)
 	}
-	if len(t.heard) == 0 {
-		t.heard = append(t.heard, t.at)
+	if !t.forgot || t.unsaid || now < rec.trees.still {
+		return
 	}
-	last := t.heard[len(t.heard)-1]
-	if t.forgot && !rec.scene.retains() && now > rec.trees.still {
-		rec.twin(chaos.Timeouts)
-		if silent, slack := now-last, most/4+rec.lateness(); silent > most+slack {
-			rec.violate(chaos.Timeouts, "%s has timed out in tree %v when it was silent for %v, and the timeout is %v", m.name, v.Tree, silent, most)
-		}
+	// What was told as late as this has come, and gives the tree a fresh deadline.
+	late := most/4 + 500*time.Millisecond
+	if ago := now - t.told; ago > late && ago < most-turnSlack {
+		rec.violate(chaos.Timeouts, "%s has timed out in tree %v, of which something was told %v ago; the timeout is %v", m.name, v.Tree, ago, most)
+	}
+	if rec.scene.retains() {
+		return // who holds it says so, but not that it counts
+	}
+	rec.twin(chaos.Timeouts)
+	if silent := now - max(t.at, t.told, t.sent); silent > most+most/4+time.Second {
+		rec.violate(chaos.Timeouts, "%s has timed out in tree %v when it was silent for %v, and the timeout is %v", m.name, v.Tree, silent, most)
 	}
 }
 
@@ -236,10 +259,6 @@ func (rec *record) notLost(t *openTree, v *task.Verdict, m *root) {
 
 // turnSlack is how old a task's time may be when it sends.
 const turnSlack = 50 * time.Millisecond
-
-// lateness is how late a task may look after its trees, apart from faults that are
-// counted by themselves.
-func (rec *record) lateness() time.Duration { return time.Second }
 
 // withoutEnd checks that at rest no tree is without an end.
 func (rec *record) withoutEnd() {

@@ -44,7 +44,7 @@ func (rec *record) spoutsAtEnd() {
 // positionsAtEnd checks that sources were told the end of each split. Who does not
 // come back from Commit is not told again.
 func (rec *record) positionsAtEnd() {
-	if rec.store != nil && rec.store.alone || rec.drained || rec.hung > 0 {
+	if rec.store != nil && rec.store.alone || rec.drained || rec.hung > 0 || rec.deaf {
 		return
 	}
 	for i := range rec.splits {
@@ -71,7 +71,7 @@ func (rec *record) hangsAtEnd() {
 		return
 	}
 	for _, h := range rec.hangsOf {
-		if h.most < 3*set.StuckAfter || h.by.silent <= h.from+2*set.StuckAfter {
+		if h.most < 2*set.StuckAfter || h.by.silent <= h.from+2*set.StuckAfter {
 			continue
 		}
 		rec.twin(chaos.Hangs)

@@ -8,39 +8,42 @@ import (
 	"github.com/egretstream/egret/chaos"
 )
 
-// What each checker of package chaos means here, and where. A run counts how often
-// it has asked for the safety and how often for the twin, so that a checker which is
-// never asked is found out.
+// Where each checker of package chaos is asked, for its safety and for its twin, the
+// good thing that must come about. What they claim is there: see [chaos.Checkers]. A
+// run counts both, so that one which is never asked is found out.
 //
-//	checker       safety                                       twin
-//	acks          verdict, Ack                                 atLeastOnce, queuesAtEnd
-//	one end       ended                                        treesAtEnd
-//	replays       attempted                                    treesAtEnd
-//	losses        verdict: mayBeLost                           lossesAtEnd
-//	timeouts      timedOut                                     timedOut: not too late
-//	failures      verdict: refusals are counted                failuresAtEnd
-//	executions    atLeastOnce, atMostOnce, queueRoot           the same: none is missing
-//	pending       attempted: opened                            spoutsAtEnd
-//	credit        parcel, limit                                creditAtEnd
-//	routing       begin, checkRoute, tracked                   arrivals
-//	keys          checkKey                                     arrivals
-//	order         checkOrder                                   ordersAtEnd
-//	positions     passed, committed, opened                    positionsAtEnd
-//	sources       Next, Close, event                           spoutsAtEnd
-//	answers       under, answer, checkWhy                      queuesAtEnd
-//	dead letters  event, mourn, store                          atLeastOnce, lettersOf
-//	finish        begin, Finish                                finishes
-//	close         closes                                       closes
-//	retained      event                                        retainedAtEnd
-//	hangs         verdict, hungDead                            hangsAtEnd
-//	zombies       checkLate                                    arrivals
-//	panics        event                                        deathsAtEnd
-//	drained       reads, left                                  drainedAtEnd
-//	store         Save, Bury, atEnd                            atEnd
-//	laws          laws                                         countsAtEnd
-//	rest          play, wait                                   progress
-//	end           atEnd                                        play
-//	repeatable    Seed                                         Seed
+//	checker       safety                                twin
+//	acks          verdict, Ack                          atLeastOnce, queuesAtEnd
+//	one end       attempted, ended                      withoutEnd
+//	replays       attempted: each has a cause           treesAtEnd: no cause is left
+//	losses        verdict: mayBeLost                    notLost: it was no timeout
+//	timeouts      timedOut: excused, not too early      timedOut: not too late
+//	failures      refused                               twinsAtEnd
+//	executions    atLeastOnce, atMostOnce, queueRoot    the same
+//	pending       room, step, Next of a queue           room, spoutsAtEnd
+//	credit        parcel, waits, limit                  creditAtEnd
+//	routing       begin, checkRoute, tracked            arrivals
+//	keys          checkKey                              arrivals
+//	order         checkOrder                            ordersAtEnd
+//	positions     passed, committed, opened             positionsAtEnd
+//	sources       Next, Close, event                    spoutsAtEnd
+//	answers       under, answer, checkWhy               queuesAtEnd
+//	dead letters  event, mourn, letterDead              twinsAtEnd, lettersOf
+//	finish        begin, Finish                         finishes
+//	close         closes                                closes, queuesAtEnd
+//	retained      letGo, event                          twinsAtEnd
+//	hangs         verdict, hungDead                     hangsAtEnd
+//	zombies       checkLate                             twinsAtEnd
+//	panics        event                                 deathsAtEnd
+//	drained       reads, left                           drainedAtEnd
+//	store         Save, Bury, atEnd                     atEnd
+//	laws          laws                                  countsAtEnd
+//	rest          play, wait, moves                     progressAtEnd
+//	end           atEnd                                 atEnd
+//	repeatable    play                                  differs
+//
+// Acked is what the record says, and never a counter of Egret's; only for the laws they
+// are compared.
 
 // A checked is how often a checker was asked: for the safety, and for the twin.
 type checked struct{ safety, twin int }

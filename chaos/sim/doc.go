@@ -29,6 +29,11 @@
 // out of its plan and made simpler as long as the same invariant is broken:
 // Failure.Plan is what is left.
 //
+// When the last fault is over, everything is healed, and what sources have held back
+// until then must come through: so no run passes in which only nothing bad has happened.
+// Each checker has such a twin; the table of both is in checkers.go. What scenes are
+// to have in them is counted as well, see [Summary].
+//
 // Code that is not a function of what it is given, but of a clock, a goroutine or the
 // order of a map, is found by running each seed twice: all that a call does is a part of
 // a hash, and the first event after which it is another is named and put into words.

@@ -169,6 +169,9 @@ func (r *run) step() bool {
 			if open := m.Open(); open > most || open < 0 {
 				r.rec.violate(chaos.Pending, "%s has %d messages open, and MaxPending is %d", m.Name, open, m.MaxPending.Load())
 			}
+			if kept := m.Kept.Load(); r.own == nil && kept > r.rec.mostKept(i) {
+				r.rec.violate(chaos.Pending, "%s keeps %d bytes for replay, and may keep %d: MaxPendingBytes is %d", m.Name, kept, r.rec.mostKept(i), r.scene.set.PendingBytes)
+			}
 			if m.MaxPending.Load() > int64(r.scene.set.MaxPending) && !r.scene.holds() {
 				r.rec.violate(chaos.Pending, "MaxPending of %s is %d, and nobody holds anything", m.Name, m.MaxPending.Load())
 			}

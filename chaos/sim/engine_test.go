@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/chaos"
@@ -29,18 +28,15 @@ func TestSeeds(t *testing.T) {
 	require.GreaterOrEqual(t, s.Moods["peaceful"]*4, n, "a quarter is without faults")
 	require.NotZero(t, s.Recovery.Deaths)
 	for _, f := range featureNames {
-		assert.NotZero(t, s.Features[f], "no seed has: %s", f)
+		require.NotZero(t, s.Features[f], "no seed has: %s", f)
 	}
 	for _, c := range chaos.Checkers() {
 		if c == chaos.Own {
 			continue // for topologies of users
 		}
-		assert.NotZero(t, s.Checks[c], "nobody has asked: %s", c.Claim())
-		if c != chaos.Hangs || n >= 1000 { // a hang that must be found is rare
-			assert.NotZero(t, s.Twins[c], "nobody has asked: %s", c.Twin())
-		}
+		require.NotZero(t, s.Checks[c], "nobody has asked: %s", c.Claim())
+		require.NotZero(t, s.Twins[c], "nobody has asked: %s", c.Twin())
 	}
-	t.Log(s.Features, s.Checks, s.Twins)
 }
 
 func TestPeacefulSeedsHaveNoFaults(t *testing.T) {
