@@ -37,7 +37,7 @@ func anyFault(r *rand.Rand, s *scene) chaos.Fault {
 // Whatever plan a user may write, the engine keeps its promises, and the record knows
 // what explains what: nothing is broken under any plan that fits.
 func TestAnyPlan(t *testing.T) {
-	n := 60
+	n := 40
 	if os.Getenv("EGRET_LONG") != "" {
 		n = 2000
 	}
