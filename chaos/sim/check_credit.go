@@ -83,8 +83,8 @@ func (rec *record) window(component int) int {
 	if p == nil {
 		return most
 	}
-	if p.least > 0 {
-		most = min(most, int(100*time.Millisecond/p.least)+1)
+	if least := time.Duration(float64(p.least) * rec.scene.quickest()); least > 0 {
+		most = min(most, int(100*time.Millisecond/least)+1)
 	}
 	if s := rec.scene; s.texts.size > 0 && s.texts.big == 0 && s.set.QueuedBytes > 0 {
 		most = min(most, s.set.QueuedBytes/s.texts.size+1)
@@ -144,6 +144,9 @@ func (rec *record) creditAtEnd() {
 	for _, k := range rec.pairs.all {
 		if rec.edges.lives[k.from] != k.fromLife || rec.edges.lives[k.to] != k.toLife {
 			continue
+		}
+		if k.fromLife.Restart() > 1 {
+			continue // it may not have been known where it lives: then it asks when it needs more
 		}
 		rec.twin(chaos.Credit)
 		if p := rec.pairs.pairs[k]; p.limit <= p.sent {

@@ -118,6 +118,17 @@ func (s *scene) harmless() bool {
 	return true
 }
 
+// quickest is how many times as long, at least, something takes under a plan.
+func (s *scene) quickest() float64 {
+	least := 1.0
+	for _, f := range s.plan {
+		if f.Kind == chaos.Slow {
+			least *= min(f.Factor, 1)
+		}
+	}
+	return least
+}
+
 // mood says in a word what a plan does: nothing, or it has bolts fail, or tasks die
 // and the like, or what is done forgotten, so that trees time out.
 func (s *scene) mood() string {
