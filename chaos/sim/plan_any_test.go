@@ -39,7 +39,7 @@ func anyFault(r *rand.Rand, s *scene) chaos.Fault {
 func TestAnyPlan(t *testing.T) {
 	n := 40
 	if os.Getenv("EGRET_LONG") != "" {
-		n = 2000
+		n = 600
 	}
 	for seed := range uint64(n) {
 		r := rand.New(rand.NewPCG(seed, 17))

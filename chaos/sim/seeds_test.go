@@ -13,10 +13,10 @@ import (
 // What many seeds come to does not depend on who plays them and who is done first.
 func TestSeedsByOneAndByMany(t *testing.T) {
 	var want string
-	for _, players := range []int{1, 2, 7} {
+	for _, players := range []int{1, 7} {
 		shown := 0
-		s := playAll(t.Context(), 40, 20, players, func(seed uint64) (Report, error) { return Seed(seed, Options{}) }, func(s *Summary) { shown++ })
-		require.Equal(t, 20, shown)
+		s := playAll(t.Context(), 40, 12, players, func(seed uint64) (Report, error) { return Seed(seed, Options{Once: true}) }, func(s *Summary) { shown++ })
+		require.Equal(t, 12, shown)
 		b, err := json.Marshal(s)
 		require.NoError(t, err)
 		if want == "" {
