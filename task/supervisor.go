@@ -290,6 +290,9 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool, until time.Dura
 	if c.deaths > 1 && !killed {
 		c.pause = backoff(c.deaths - 1)
 	}
+	if c.careful > s.ctx.Now() {
+		c.careful += c.pause // it is the next life that is to take care
+	}
 	m.Abandon()
 	m.Restarts.Add(1)
 	s.set.Event(&Died{Task: m.Name, Life: c.life, Err: err, Again: c.pause})
