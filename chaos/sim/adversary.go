@@ -294,7 +294,9 @@ func (a *adversary) do(h *harm) {
 			if d := a.w.Now() + h.Most - max(a.w.find(ref).busy, a.w.now); d > 0 {
 				a.w.Freeze(ref, d)
 			}
-			a.silent(h.Most)
+			if !a.topo.Node(id).Reads() { // a ledger that did not run has no evidence against a tree (R9)
+				a.silent(h.Most)
+			}
 		case chaos.Jump:
 			if a.tell.jumps != nil {
 				a.tell.jumps(id, h.Most)

@@ -47,6 +47,8 @@ type record struct {
 	features map[string]bool
 	trees    treeBooks
 	pairs    creditBook
+	outs     *outBook
+	blames   map[tuple.TaskID]time.Duration // the last hang of each task
 	progress progress
 	kept     []int64 // by component: mostKept, once it was asked
 
@@ -193,7 +195,9 @@ func newRecord(w *World, s *scene) *record {
 		roots: map[uint64]*root{}, places: map[place]*execution{}, keys: map[routeKey][]int{}, heard: map[[2]int64]int64{}, harm: map[*proc]bool{},
 		checks: map[chaos.Checker]*checked{}, features: map[string]bool{},
 		trees: treeBooks{open: map[tuple.TreeID]*openTree{}, ended: map[tuple.TreeID]bool{}, pend: map[*proc]*pending{}}, pairs: newCreditBook(),
+		blames: map[tuple.TaskID]time.Duration{},
 	}
+	rec.outs = newOutBook(rec)
 	for i := range s.parts {
 		rec.splits, rec.queues = append(rec.splits, nil), append(rec.queues, nil)
 		if s.parts[i].queue != nil {
@@ -263,6 +267,7 @@ func (rec *record) own(b *simBolt) *root {
 func (rec *record) begin(b *simBolt, in tuple.Tuple) *execution {
 	rec.check(chaos.Routing)
 	rec.taken(b)
+	rec.outs.mayGoOn(b, "executes")
 	s, p := rec.scene, &rec.scene.parts[b.part]
 	for _, e := range p.inputs {
 		if s.parts[e.from].name != in.Component() || streamName(e.stream) != in.Stream() {

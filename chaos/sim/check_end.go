@@ -179,7 +179,7 @@ func (rec *record) laws(atRest bool) {
 		}
 		// Drained behind the death of a queue's task, a run waits no more for what that
 		// had sent: the next one gets it again.
-		if n := m.Queued.Load(); n != 0 && atRest && !(rec.drained && rec.kills > 0) {
+		if n := m.Queued.Load(); n != 0 && atRest && !(rec.kills > 0 && (rec.drained || rec.scene.guarantee == topology.AtMostOnce)) {
 			rec.violate(chaos.Laws, "%s: %d tuples are queued at the end", m.Name, n)
 		}
 		for i := range m.Inputs {

@@ -21,7 +21,7 @@ import (
 //	failures      refused                               twinsAtEnd
 //	executions    atLeastOnce, atMostOnce, queueRoot    the same
 //	pending       room, step, Next of a queue           room, spoutsAtEnd
-//	credit        parcel, waits, limit                  creditAtEnd
+//	credit        parcel, waits, limit, mayGoOn         creditAtEnd
 //	routing       begin, checkRoute, tracked            arrivals
 //	keys          checkKey                              arrivals
 //	order         checkOrder                            ordersAtEnd
@@ -29,11 +29,11 @@ import (
 //	sources       Next, Close, event                    spoutsAtEnd
 //	answers       under, answer, checkWhy               queuesAtEnd
 //	dead letters  event, mourn, letterDead              twinsAtEnd, lettersOf
-//	finish        begin, Finish                         finishes
+//	finish        begin, Finish, mayEnd                 finishes
 //	close         closes                                closes, queuesAtEnd
-//	retained      letGo, event                          twinsAtEnd
-//	hangs         verdict, hungDead                     hangsAtEnd
-//	zombies       checkLate                             twinsAtEnd
+//	retained      letGo, still, event                   twinsAtEnd
+//	hangs         verdict, hungDead, suspected          hangsAtEnd
+//	zombies       checkLate, outs.parcel                twinsAtEnd
 //	panics        event                                 deathsAtEnd
 //	drained       reads, left                           drainedAtEnd
 //	store         Save, Bury, atEnd                     atEnd

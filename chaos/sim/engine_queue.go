@@ -266,6 +266,7 @@ func (q *simQueue) Next(ctx gocontext.Context, out *spout.QueueOut) error {
 			break
 		}
 		m, id := d.m, strconv.Itoa(len(b.all)-1)
+		rec.outs.emitted(q.id(), m.part, m.stream, m.id)
 		if tasks := p.directTasks(m.stream); tasks > 0 {
 			out.EmitDirectTo(id, streamName(m.stream), directTask(m.id, tasks), rec.scene.row(m.id, m.id, 0, 0)...)
 		} else {

@@ -202,10 +202,14 @@ func (r *run) onSend(from, to actor.Ref, msg any) Verdict {
 	switch m := msg.(type) {
 	case *tuple.Parcel:
 		r.rec.parcel(m, r.w.find(to))
+		r.rec.outs.parcel(m, r.w.find(from))
+	case *task.End:
+		r.rec.outs.mayEnd(m.From)
 	case *task.Limit:
 		r.rec.limit(m)
 	case *acker.Report:
 		r.rec.hear(m, entries, v.Drop)
+		r.rec.suspected(m)
 	}
 	return v
 }

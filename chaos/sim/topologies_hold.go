@@ -67,6 +67,7 @@ func (b *simBolt) letGo(out *bolt.Collector) {
 	together := rec.scene.parts[b.part].together
 	var all []*bolt.Held
 	for _, k := range kept {
+		rec.still(k.e, k.Tuple)
 		all = append(all, k.Held)
 		rec.check(chaos.Retained)
 		if m := k.e.root; m.acked && m.attempts == 1 && m.reads == 1 && m.replays == 0 {
@@ -152,6 +153,7 @@ func (b *simBolt) called(_ gocontext.Context, in tuple.Tuple, yield func(...any)
 	s := b.rec.scene
 	k := b.calls.of[in]
 	delete(b.calls.of, in)
+	b.rec.still(k.e, in)
 	by := b.number
 	if s.parts[b.part].act == calling {
 		by = 0 // it comes as it likes

@@ -157,6 +157,7 @@ func (r *simReader) Next(_ gocontext.Context, out *spout.Out) error {
 func (r *simReader) emit(m *root, out *spout.Out) {
 	s := r.rec.scene
 	r.rec.readFrom(m, r.proc)
+	r.rec.outs.emitted(r.rec.here(), m.part, m.stream, m.id)
 	if tasks := s.parts[r.b.part].directTasks(m.stream); tasks > 0 {
 		out.EmitDirectTo(streamName(m.stream), directTask(m.id, tasks), s.row(m.id, m.id, 0, 0)...)
 	} else {
@@ -280,6 +281,7 @@ func (b *simBolt) emit(out *bolt.Collector, stream int, id uint64, row []any) {
 	if b.rec.twist != nil {
 		b.rec.twist(b, row)
 	}
+	b.rec.outs.emitted(b.id(), b.part, stream, id)
 	out = out.To(b.streams[stream])
 	if seq := row[4].(int64); seq > 0 {
 		for len(b.said) <= stream {
@@ -329,6 +331,7 @@ func (b *simBolt) own(n int, out *bolt.Collector) {
 }
 
 func (b *simBolt) Tick(out *bolt.Collector) error {
+	b.rec.outs.mayGoOn(b, "ticks")
 	b.letGo(out)
 	if b.rec.scene.parts[b.part].act == holding {
 		return nil
