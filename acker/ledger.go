@@ -29,6 +29,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -226,12 +227,15 @@ func (l *Ledger[M]) Report(now time.Duration, r *Report) {
 			l.stale++
 			continue
 		}
-		if e.Mask&stale != 0 { // before zero: a tree that is done and lost is lost
+		if e.Mask&stale != 0 && !mutation.Is(mutation.NoView) { // before zero: a tree that is done and lost is lost
 			l.end(n, Lost)
 			continue
 		}
 		n.xor ^= e.Xor
 		n.mask |= e.Mask
+		if mutation.Is(mutation.DeadlineTwice) {
+			deadline = n.deadline + l.Timeout
+		}
 		n.deadline = deadline
 		if n.note != nil {
 			n.note.waits = false
@@ -264,7 +268,7 @@ func (l *Ledger[M]) Report(now time.Duration, r *Report) {
 // not name: those of tasks that died again after the view was taken.
 func (l *Ledger[M]) compare(r *Report) (stale uint64) {
 	for _, d := range r.View {
-		if l.bury(d) {
+		if !mutation.Is(mutation.ViewNotLearned) && l.bury(d) {
 			l.learned = append(l.learned, d)
 		}
 		if i, ok := l.grave[d.Task]; ok {
@@ -377,7 +381,7 @@ func (l *Ledger[M]) Expire(now time.Duration) {
 	}
 	l.each(func(n *line[M]) {
 		switch {
-		case late:
+		case late && !mutation.Is(mutation.NoGrace):
 			n.deadline = now + l.Timeout
 		case n.deadline <= now:
 			l.end(n, TimedOut)

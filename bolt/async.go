@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -107,7 +108,7 @@ func (a *async) run(ctx context.Context, c *call) {
 
 // returned settles a call that has come back, and in order what waited behind it.
 func (a *async) returned(c *call, out *Collector) {
-	if !a.ordered {
+	if !a.ordered || mutation.Is(mutation.CallsUnordered) {
 		a.settle(c, out)
 		return
 	}

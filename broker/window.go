@@ -1,6 +1,10 @@
 package broker
 
-import "time"
+import (
+	"time"
+
+	"github.com/egretstream/egret/mutation"
+)
 
 // Settings of a [Window]; each 0 stands for its default.
 type Settings struct {
@@ -160,6 +164,9 @@ func (w *Window) Raise(s int) (limit uint64, tell bool) {
 	p := &w.senders[s]
 	share := w.share(p)
 	limit = p.executed + share
+	if mutation.Is(mutation.UnboundedLimit) {
+		limit = 1 << 40
+	}
 	// If the sender has used up its limit and all was executed, the rise is a whole
 	// share: so nobody waits for a limit that was not worth telling.
 	if limit < p.told+max(share/2, 1) {

@@ -3,6 +3,7 @@ package spout
 import (
 	"slices"
 
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -136,7 +137,7 @@ func (b *Batch) asks(id string) {
 // answered once.
 func (b *Batch) Answer(i int) (id string, first bool) {
 	a := &b.asked[i]
-	first, a.answered = !a.answered, true
+	first, a.answered = !a.answered || mutation.Is(mutation.AnswerTwice), true
 	return a.id, first
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/egretstream/egret/bolt"
 	"github.com/egretstream/egret/broker"
 	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
@@ -239,15 +240,18 @@ func (t *boltTask) Receive(ctx actor.Context, msg any) {
 		}
 	case *Ask:
 		if t.current(msg.From, msg.FromLife, msg.ToLife) {
-			i := int(t.index[msg.From])
-			t.tell(i, t.window.Limit(i))
+			if i := int(t.index[msg.From]); !mutation.Is(mutation.LoseLimit) {
+				t.tell(i, t.window.Limit(i))
+			}
 		}
 	case *heldTuple:
 		t.settle(msg, nil)
 	case *heldFailed:
 		t.settle(msg.tuple, msg.err)
 	case returned:
-		t.back = append(t.back, msg)
+		if len(t.back) == 0 || !mutation.Is(mutation.CallLost) {
+			t.back = append(t.back, msg)
+		}
 	case actor.Panicked: // a call of Async, which catches panics, has ended its goroutine
 		t.fail(&PanicError{
 			Component: t.node.Name, Task: t.plan.Tasks[t.id].Index, During: "a call of Async",
@@ -379,7 +383,7 @@ func (t *boltTask) tick() {
 		t.nextTick += (late/t.node.Every + 1) * t.node.Every // those that were missed are not made up for
 	}
 	t.after(t.nextTick-t.now, tick{})
-	if t.out.kept > 0 {
+	if t.out.kept > 0 && !mutation.Is(mutation.TickBlocked) {
 		t.owed = true // once, however many were missed
 		return
 	}
@@ -396,10 +400,10 @@ func (t *boltTask) rest() {
 		t.saying, t.said = true, t.calls-t.ticks
 		t.after(heldAfter, sayHeld{})
 	}
-	if t.hand != nil || t.head < len(t.queue) || t.out.kept > 0 || t.away > 0 {
+	if t.hand != nil || t.head < len(t.queue) || t.out.kept > 0 && !mutation.Is(mutation.EndEarly) || t.away > 0 {
 		return
 	}
-	if t.open > 0 {
+	if t.open > 0 && !(mutation.Is(mutation.FinishEarly) && t.open < len(t.senders)) {
 		t.runDry()
 		return
 	}
@@ -419,7 +423,7 @@ func (t *boltTask) rest() {
 		}
 	}
 	switch {
-	case t.phase != finished || t.out.kept > 0:
+	case t.phase != finished || t.out.kept > 0 && !mutation.Is(mutation.EndEarly):
 	case t.origin != nil && !t.origin.atRest():
 		t.origin.runDry()
 	case t.mayEnd():
@@ -466,12 +470,14 @@ func (t *boltTask) runDry() {
 			return
 		}
 	}
-	t.out.dry()
+	if !mutation.Is(mutation.NoDry) {
+		t.out.dry()
+	}
 }
 
 // callFlush reports whether the task goes on and all that was emitted has left.
 func (t *boltTask) callFlush(f bolt.Flusher) bool {
-	if !t.callOwn(inFlush, func() error { return f.Flush(t.collector) }) {
+	if !mutation.Is(mutation.NoFlush) && !t.callOwn(inFlush, func() error { return f.Flush(t.collector) }) {
 		return false
 	}
 	t.flushCall = t.calls
@@ -495,7 +501,7 @@ func (t *boltTask) idleHeld() {
 func (t *boltTask) check() {
 	t.after(t.set.MessageTimeout/4, check{})
 	note := func(tree tuple.TreeID) {
-		if tree.Task != t.id {
+		if tree.Task != t.id && !mutation.Is(mutation.NotQueued) {
 			t.reports.queued(tree)
 		}
 	}
@@ -549,6 +555,9 @@ func (t *boltTask) Stopped(ctx actor.Context) {
 		}()
 		if err := c.Close(); err != nil {
 			t.tellClose(err.Error())
+		}
+		if mutation.Is(mutation.CloseTwice) {
+			_ = c.Close()
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
@@ -95,7 +96,9 @@ func (c *core) learn(p Peer) {
 		return
 	}
 	if p.Life > known.Life {
-		c.reports.flush()                // what is waiting goes out under the old view
+		if !mutation.Is(mutation.ReportUnderNewView) {
+			c.reports.flush() // what is waiting goes out under the old view
+		}
 		c.reports.forget(p.Task, p.Life) // a dead ledger needs no report
 		c.reports.lostTo(p.Task)         // edges made and not yet reported
 		c.out.dropTo(p.Task, p.Life)     // parcels, total and limit of the pair
@@ -104,7 +107,7 @@ func (c *core) learn(p Peer) {
 			c.onDeath(p.Task)
 		}
 		c.reports.see(p.Task, p.Life-1) // the view is raised last
-		if c.origin != nil {
+		if c.origin != nil && !mutation.Is(mutation.MissLost) {
 			c.origin.ledger.Lost(c.now, acker.Death{Task: p.Task, Life: p.Life - 1})
 		}
 	}
@@ -136,7 +139,7 @@ func (c *core) current(from tuple.TaskID, fromLife, toLife tuple.Incarnation) bo
 func (c *core) receive(msg any) bool {
 	switch msg := msg.(type) {
 	case *Limit:
-		if c.current(msg.From, msg.FromLife, msg.ToLife) {
+		if c.current(msg.From, msg.FromLife, msg.ToLife) || mutation.Is(mutation.LimitOfAnyLife) {
 			c.out.limit(msg)
 		}
 	case *acker.Report:

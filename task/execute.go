@@ -8,6 +8,7 @@ import (
 
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -33,7 +34,7 @@ func (t *boltTask) work() (more bool) {
 	began := t.now
 	done := 0
 	for {
-		if t.out.kept > 0 {
+		if t.out.kept > 0 && !mutation.Is(mutation.ExecuteBlocked) {
 			return false
 		}
 		if len(t.back) > 0 {
@@ -95,6 +96,10 @@ func (t *boltTask) take() bool {
 		t.accounts = t.accounts[:0]
 		for i := range p.Slots {
 			t.accounts = append(t.accounts, slotAccount{left: p.Slots[i].Count})
+			if s := &p.Slots[i]; mutation.Is(mutation.ReportBeforeExecute) {
+				t.reports.entry(s.Tree, s.Edge, 0)
+				s.Edge = 0
+			}
 		}
 		return true
 	}
@@ -110,7 +115,7 @@ func (t *boltTask) execute() int {
 	failed := int64(0)
 	end := min(p.Len(), from+t.step)
 	t.call.Begin(uint8(inExecute), before, from, end)
-	for t.row < end && t.out.stops == 0 && !t.dead && !t.call.Asked() {
+	for t.row < end && (t.out.stops == 0 || mutation.Is(mutation.ExecuteBlocked) && !t.paused) && !t.dead && !t.call.Asked() {
 		failed += t.some(p, end)
 	}
 	n := t.row - from
@@ -125,6 +130,10 @@ func (t *boltTask) execute() int {
 	in.Failed.Add(failed)
 	in.Acked.Add(int64(n) - failed - t.heldNow)
 	t.m.Held.Add(t.heldNow)
+	credit := n
+	if mutation.Is(mutation.RetainKeepsCredit) {
+		credit -= int(t.heldNow)
+	}
 	t.heldNow = 0
 	t.queued -= n
 	if t.dead {
@@ -144,7 +153,7 @@ func (t *boltTask) execute() int {
 	case took > time.Millisecond:
 		t.step = max(1, t.step/4)
 	}
-	t.executed(t.sender, n, p)
+	t.executed(t.sender, credit, p)
 	return n
 }
 
@@ -276,6 +285,9 @@ func (t *boltTask) account(slot int) *slotAccount {
 // much less, and its entry leaves when nothing is left.
 func (t *boltTask) leave(p *tuple.Parcel) {
 	n := t.row - t.since - t.holding
+	if mutation.Is(mutation.RetainAcks) {
+		n += t.holding
+	}
 	t.since, t.holding = t.row, 0
 	if n == 0 {
 		return
@@ -299,6 +311,11 @@ func (t *boltTask) book(p *tuple.Parcel, slot int, n uint32) {
 		return
 	}
 	s := &p.Slots[slot]
+	if mutation.Is(mutation.FailBehindEntry) {
+		t.reports.entry(s.Tree, s.Edge^a.xor, a.mask)
+		t.reports.flush()
+		a.xor, a.mask = s.Edge, 0 // what follows adds nothing
+	}
 	if len(t.refused) > 0 {
 		t.tellRefused(s.Tree)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -83,7 +84,11 @@ func (t *boltTask) retain(in tuple.Tuple) *bolt.Held {
 		t.post = t.ctx.Poster()
 	}
 	h := &heldTuple{task: t, post: t.post, input: t.hand.Input}
-	h.Held = bolt.NewHeld(in.CloneInto(&h.copy), h)
+	own := in.CloneInto(&h.copy)
+	if mutation.Is(mutation.RetainBorrows) {
+		own = in
+	}
+	h.Held = bolt.NewHeld(own, h)
 	t.retained, t.retainedRow = h, t.row
 	t.holding++
 	t.heldNow++
@@ -153,6 +158,9 @@ func (t *boltTask) settle(h *heldTuple, err error) {
 	if tap := t.set.Tap; tap != nil {
 		tap.Settled(t.id, h, err)
 	}
+	if mutation.Is(mutation.FailHeldAcks) {
+		err = nil
+	}
 	in := &t.m.Inputs[h.input]
 	t.m.Held.Add(-1)
 	class, text := acker.Failed, ""
@@ -212,6 +220,9 @@ func (t *boltTask) dropHand() {
 func (t *boltTask) sayHeld() {
 	component := t.plan.Tasks[t.id].Component
 	for _, p := range t.parts {
+		if mutation.Is(mutation.NotHeld) {
+			break
+		}
 		t.reports.held(p.tree, component, p.last > t.now-t.node.Holds, t.away == 0)
 	}
 }
@@ -254,6 +265,9 @@ func (t *boltTask) anchored(hs []*bolt.Held) bolt.Sink {
 	if len(as) > 1 {
 		slices.SortStableFunc(as, func(a, b anchor) int { return cmp.Or(compareTrees(a.tree, b.tree), cmp.Compare(a.index, b.index)) })
 		as = slices.CompactFunc(as, func(a, b anchor) bool { return a.tree == b.tree && a.index == b.index })
+	}
+	if mutation.Is(mutation.DropAnchor) && len(as) > 1 {
+		as = as[1:]
 	}
 	if len(as) > tuple.MaxAnchors {
 		tuple.Misuse(fmt.Sprintf("Anchor was given tuples of %d messages, and %d is the most: emit more tuples of fewer messages each", len(as), tuple.MaxAnchors))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/amount"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -90,7 +91,7 @@ func (o *origin) setupLetters() {
 // bury gives a message up.
 func (o *origin) bury(a *attempt) {
 	g := &grave{a, o.letter(a)}
-	if o.c.set.Store == nil {
+	if o.c.set.Store == nil || mutation.Is(mutation.PassUnstored) {
 		o.mourn(g)
 		return
 	}
@@ -164,7 +165,7 @@ func (o *origin) stored(m buried) {
 // mourn tells of a letter that is stored, if there is a store.
 func (o *origin) mourn(g *grave) {
 	o.c.set.Event(g.letter)
-	if o.stream >= 0 && g.letter.Stream != topology.DeadLetterStream {
+	if o.stream >= 0 && g.letter.Stream != topology.DeadLetterStream && !mutation.Is(mutation.LetterUnheard) {
 		o.outgoing = append(o.outgoing, g)
 		return
 	}
@@ -226,7 +227,7 @@ func (o *origin) letterDone(b *spout.Batch) {
 	if g != nil {
 		o.close(g)
 	}
-	if l != nil {
+	if l != nil && !mutation.Is(mutation.LetterForgotten) {
 		o.c.ctx.Send(o.c.sup, replayed{o.c.id, o.c.life, l.ID})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/tuple"
 )
@@ -126,7 +127,7 @@ func (o *origin) press() {
 	}
 	holder, yes := o.ledger.Waiting(o.c.now, o.pressIn)
 	switch {
-	case !yes:
+	case !yes || mutation.Is(mutation.PendingStays):
 	case o.bytes >= o.c.set.PendingBytes:
 		if !o.starved {
 			o.starved = true
@@ -157,6 +158,9 @@ func (o *origin) tree(r run, s *spout.Segment, cells []tuple.Cell) {
 		tree: tuple.TreeID{Task: o.c.id, Incarnation: o.c.life, Seq: o.ledger.Next()},
 		acc:  &acc,
 		key:  o.ledger.Next() | 1<<63, // apart from those of a bolt's inputs
+	}
+	if mutation.Is(mutation.ReuseTreeNumber) && r.again != nil && len(r.again.tries) > 1 {
+		a.tree.Seq = r.again.tries[len(r.again.tries)-2].seq
 	}
 	if f := o.c.set.Tree; f != nil {
 		f(a.tree, r.batch, int(r.first), int(r.n))
@@ -202,6 +206,9 @@ func (o *origin) replay() bool {
 			o.c.m.ReplayedTimeout.Add(1)
 		}
 		o.tree(run{batch: a.batch, first: a.index, n: 1, again: a, at: o.c.now}, s, cells)
+		if mutation.Is(mutation.ReplayTwice) {
+			o.tree(run{batch: a.batch, first: a.index, n: 1, again: a, at: o.c.now}, s, cells)
+		}
 	}
 	if len(o.waiting) > 0 {
 		if due := int64(o.waiting[0].due); o.alarm == 0 || due < o.alarm {
@@ -241,7 +248,7 @@ func (o *origin) verdict(v *acker.Verdict[run]) {
 		o.answer(v)
 		o.c.m.Trying.Set(int64(o.trying)) // when they are counted
 	case v.Outcome == acker.Done:
-		if len(v.Fails) == 0 {
+		if len(v.Fails) == 0 || mutation.Is(mutation.AckFailed) {
 			o.done(r, n)
 			break
 		}
@@ -329,6 +336,9 @@ func (o *origin) hung(a *attempt, f *acker.Fail) {
 		note = fmt.Sprintf("one of %d suspects of a hang: %s", f.Suspects, f.Err)
 	}
 	a.note(note)
+	if mutation.Is(mutation.BlameNeighbours) {
+		a.hung, a.err = true, f.Err
+	}
 	if f.Suspects == 1 && a.hangs >= maxHangs {
 		a.hung = true
 		times := "twice"
@@ -365,6 +375,9 @@ func (o *origin) givenBack(v *acker.Verdict[run], r *run) {
 		counter.Add(1)
 		a := o.attempt(r, i)
 		a.losses++
+		if mutation.Is(mutation.CountLosses) {
+			a.failures++
+		}
 		a.note(why)
 		if t := (try{v.Seq, i}); o.blame[t] == nil {
 			a.tries = append(a.tries, t)
@@ -404,6 +417,9 @@ func (o *origin) wait(a *attempt, by cause) {
 
 // over reports whether another attempt would be one too many.
 func (o *origin) over(a *attempt) bool {
+	if mutation.Is(mutation.DieTooEarly) && a.failures == o.c.set.MaxReplays && a.failures > 0 {
+		return true
+	}
 	return a.rejected || a.hung || o.c.set.MaxReplays >= 0 && a.failures > o.c.set.MaxReplays
 }
 
@@ -411,7 +427,7 @@ func (o *origin) over(a *attempt) bool {
 // back: the message is no innocent (R7).
 func (o *origin) tooLate(f acker.Fail) {
 	a := o.blame[try{f.Seq, f.Index}]
-	if a == nil {
+	if a == nil || mutation.Is(mutation.ForgetLateFail) {
 		return
 	}
 	delete(o.blame, try{f.Seq, f.Index})
@@ -430,7 +446,7 @@ func (o *origin) forget(a *attempt) {
 
 // check is done each quarter of the message timeout.
 func (o *origin) check(queued []uint64) {
-	if len(queued) > 0 {
+	if len(queued) > 0 && !mutation.Is(mutation.NotQueued) {
 		o.ledger.Report(o.c.now, &acker.Report{
 			From: o.c.id, FromLife: o.c.life, To: o.c.id, ToLife: o.c.life, Queued: queued,
 		})

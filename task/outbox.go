@@ -1,11 +1,13 @@
 package task
 
 import (
+	"slices"
 	"time"
 
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/broker"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
@@ -221,6 +223,9 @@ func (o *outbox) slot(l *lane, p *tuple.Parcel, a *anchor) (full bool) {
 		return false
 	}
 	o.edge(l, p, a)
+	if mutation.Is(mutation.ForgetEdge) && p.Slots[k].Edge%8 == 0 || mutation.Is(mutation.EdgeAtClose) && a.tree.Task != o.c.id {
+		a.acc.xor ^= p.Slots[k].Edge // out again
+	}
 	l.slot = uint16(k)
 	return false
 }
@@ -301,13 +306,20 @@ func (o *outbox) close(l *lane) {
 	p := l.open
 	l.open = nil
 	l.count(p)
+	if mutation.Is(mutation.EdgeAtClose) {
+		for _, s := range p.Slots {
+			if s.Tree.Task != o.c.id {
+				o.c.reports.entry(s.Tree, s.Edge, l.pair.bit)
+			}
+		}
+	}
 	o.dispatch(l, p)
 }
 
 // dispatch sends a parcel, or keeps it if there is no room.
 func (o *outbox) dispatch(l *lane, p *tuple.Parcel) {
 	pr := l.pair
-	if o.c.over() {
+	if o.c.over() && !mutation.Is(mutation.ZombieSends) {
 		o.c.refused.Add(1)
 		p.Reset()
 		pr.free = append(pr.free, p)
@@ -316,7 +328,7 @@ func (o *outbox) dispatch(l *lane, p *tuple.Parcel) {
 	if tap := o.c.set.Tap; tap != nil && p.Len() == 1 {
 		tap.Send(p)
 	}
-	if len(pr.kept) == 0 && pr.ref != nil && pr.meter.Room() > 0 {
+	if len(pr.kept) == 0 && pr.ref != nil && pr.may(p) {
 		o.send(pr, p)
 	} else {
 		pr.kept = append(pr.kept, p)
@@ -410,7 +422,10 @@ func (o *outbox) drain(pr *pair) {
 		return
 	}
 	n := 0
-	for n < len(pr.kept) && pr.meter.Room() > 0 {
+	if mutation.Is(mutation.Overtake) {
+		slices.Reverse(pr.kept)
+	}
+	for n < len(pr.kept) && pr.may(pr.kept[n]) {
 		o.send(pr, pr.kept[n])
 		n++
 	}
@@ -504,8 +519,12 @@ func (o *outbox) dropTo(task tuple.TaskID, next tuple.Incarnation) {
 	if pr == nil {
 		return
 	}
-	pr.meter, pr.pace, pr.ref = broker.Meter{}, pace{at: o.c.now}, nil
-	if !o.c.tracked() {
+	total := broker.Meter{}
+	if mutation.Is(mutation.KeepTotal) {
+		total = pr.meter
+	}
+	pr.meter, pr.pace, pr.ref = total, pace{at: o.c.now}, nil
+	if !o.c.tracked() || mutation.Is(mutation.ReaddressParcel) {
 		for _, p := range pr.kept {
 			p.ToLife = next
 		}
@@ -519,7 +538,7 @@ func (o *outbox) dropTo(task tuple.TaskID, next tuple.Incarnation) {
 		if l.pair != pr || l.open == nil {
 			continue
 		}
-		if o.c.tracked() {
+		if o.c.tracked() && !mutation.Is(mutation.ReaddressParcel) {
 			l.open.Reset()
 			pr.free = append(pr.free, l.open)
 			l.open = nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/topology"
 )
@@ -229,7 +230,9 @@ func (t *queueTask) room() int {
 		if t.origin.full() {
 			return 0
 		}
-		n = t.origin.limit - t.origin.open
+		if n = t.origin.limit - t.origin.open; mutation.Is(mutation.TakeTooMany) {
+			n = t.origin.limit
+		}
 	}
 	if t.cur != nil {
 		n -= t.cur.Len() - t.next

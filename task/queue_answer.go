@@ -9,6 +9,7 @@ import (
 
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/spout"
 )
 
@@ -106,6 +107,9 @@ var (
 // answer tells the queue what became of the messages of a tree. If it panics the
 // rest stays open, and Stopped hands it back.
 func (t *queueTask) answer(v *acker.Verdict[run]) {
+	if mutation.Is(mutation.AckLost) {
+		v.Outcome = acker.Done
+	}
 	r, m, fails := &v.Message, t.m, v.Fails
 	lost, counter := spout.ErrLost, &m.Lost
 	if v.Outcome == acker.TimedOut {
@@ -272,6 +276,9 @@ func (t *queueTask) Stopped(ctx actor.Context) {
 	}
 	slices.SortFunc(open, func(x, y *spout.Batch) int { return int(x.Number) - int(y.Number) })
 	for _, b := range open {
+		if mutation.Is(mutation.KeepUnanswered) {
+			break
+		}
 		t.giveUp(b)
 	}
 	t.m.Lost.Add(t.m.Trying.Load())

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -39,6 +40,9 @@ func (r *reporter) setup(c *core) {
 // of a dead life.
 func (r *reporter) to(t tuple.TreeID) *acker.Report {
 	known := r.c.peers[t.Task].Life
+	if mutation.Is(mutation.ReportOfEarlierLife) {
+		t.Incarnation = max(t.Incarnation, known)
+	}
 	if t.Incarnation != known {
 		if t.Incarnation < known {
 			return nil
@@ -99,7 +103,7 @@ func (r *reporter) held(t tuple.TreeID, component int, within, waits bool) {
 
 // lostTo reports as lost every tree with an unreported edge to a task.
 func (r *reporter) lostTo(task tuple.TaskID) {
-	if r.accounts == nil || !r.c.tracked() || r.c.out.byTask[task] == nil {
+	if mutation.Is(mutation.NoLostReport) || r.accounts == nil || !r.c.tracked() || r.c.out.byTask[task] == nil {
 		return
 	}
 	bit := acker.Bit(task)
@@ -135,7 +139,7 @@ func (r *reporter) see(task tuple.TaskID, life tuple.Incarnation) {
 	// What flush could not send was made under the old view and keeps it: its edges
 	// to this task go to the dead life, and under the new view they would stand for
 	// the living one.
-	for i := len(r.live) - 1; i >= 0; i-- {
+	for i := len(r.live) - 1; i >= 0 && !mutation.Is(mutation.ReportUnderNewView); i-- {
 		id := r.live[i]
 		m := r.open[id]
 		m.View = r.view

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/broker"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
 )
 
 // How a shuffle finds its lanes.
@@ -91,6 +93,12 @@ func (p *pair) room() int {
 		return 0
 	}
 	return p.meter.Room() - len(p.kept)
+}
+
+// may reports whether a parcel may be sent now: one parcel may overshoot.
+func (p *pair) may(q *tuple.Parcel) bool {
+	room := p.meter.Room()
+	return room > 0 && !(mutation.Is(mutation.ParcelMustFit) && room < q.Len()) || mutation.Is(mutation.IgnoreLimit)
 }
 
 // some is room as a shuffle compares it. The first limit is as good as any more,

@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime/debug"
 
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/tuple"
 )
@@ -163,7 +164,7 @@ func (t *spoutTask) tell(r *reading) {
 	t.ctx.Send(t.sup, committed{t.id, t.life, string(r.split), r.position, r.index})
 	if _, is := t.node.Source.(spout.Committer); is && !r.deaf {
 		r.telling = true
-		if t.set.Store == nil {
+		if t.set.Store == nil || mutation.Is(mutation.CommitTooSoon) {
 			t.tellSource(r, r.position)
 		} // else when the store has it: see kept
 	}

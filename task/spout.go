@@ -10,6 +10,7 @@ import (
 
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/topology"
 )
@@ -484,6 +485,9 @@ func (t *spoutTask) commit(r *reading) {
 	if n == 0 {
 		return
 	}
+	if mutation.Is(mutation.CommitPastOpen) && n < len(r.waiting) {
+		r.position = r.waiting[n].Position
+	}
 	k := copy(r.waiting, r.waiting[n:])
 	clear(r.waiting[k:])
 	r.waiting = r.waiting[:k]
@@ -528,7 +532,7 @@ func (t *spoutTask) stopReading() {
 
 // rest ends the task when there is nothing left to read and nothing open.
 func (t *spoutTask) rest() {
-	if t.ended || t.cur != nil || t.out.kept > 0 {
+	if t.ended || t.cur != nil || t.out.kept > 0 && !mutation.Is(mutation.EndEarly) {
 		return
 	}
 	read := t.hasRead()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/amount"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -291,7 +292,7 @@ func (k *keeper) saved(m saved) {
 	now := k.s.ctx.Now()
 	if m.err != nil {
 		for p, c := range k.save {
-			if _, later := k.changed[p]; !later {
+			if _, later := k.changed[p]; !later || mutation.Is(mutation.StaleSave) {
 				k.changed[p] = c
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
@@ -109,6 +110,9 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 	var b actor.Behavior
 	if s.plan.Node(id).Source != nil {
 		committed := s.keep.committed(s.plan.Tasks[id].Component)
+		if mutation.Is(mutation.LostPosition) {
+			clear(committed)
+		}
 		t := NewSpout(s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause, committed)
 		t.(*spoutTask).letters, t.(*spoutTask).expects = s.keep.lettersOf(id), s.keep.backlog
 		b = t
@@ -138,7 +142,7 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 	if tap := s.set.Tap; tap != nil && tap.Spawned != nil {
 		tap.Spawned(Peer{Task: id, Life: c.life, Ref: c.ref})
 	}
-	if s.draining && s.plan.Node(id).Reads() {
+	if s.draining && s.plan.Node(id).Reads() && !mutation.Is(mutation.DrainForgotten) {
 		s.ctx.Send(c.ref, Drain{})
 	}
 }
@@ -304,7 +308,7 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool, until time.Dura
 	s.spawn(id)
 	news := &Peers{Peers: []Peer{{Task: id, Life: c.life, Ref: c.ref}}}
 	for other := range s.children {
-		if tuple.TaskID(other) != id {
+		if tuple.TaskID(other) != id && !mutation.Is(mutation.SilentSupervisor) {
 			s.ctx.Send(s.children[other].ref, news)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"reflect"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/egretstream/egret/mutation"
 )
 
 // KeyGroups is the number of shares that the key space is cut into. A change of
@@ -57,6 +59,9 @@ func Hash(cells []Cell, kinds []Kind, fields []int) uint64 {
 
 // KeyGroup returns the group of the key that r has at the given positions.
 func (r *Row) KeyGroup(fields []int) int {
+	if mutation.Is(mutation.HashByProcess) {
+		return (KeyGroup(Hash(r.Cells, r.Kinds, fields)) + mutation.Process()) % KeyGroups
+	}
 	if len(fields) == 1 && r.Kinds[fields[0]] == KindString { // most keys are one text
 		return int(xxh3.HashString(r.Cells[fields[0]].text()) % KeyGroups)
 	}

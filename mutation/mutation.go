@@ -1,0 +1,203 @@
+// Package mutation names the bugs that the engine can be given on purpose, to see
+// that the simulator finds each. It is not for use outside Egret.
+//
+//	if mutation.Is(mutation.ForgetEdge) && e%8 == 0 { ... }
+//
+// A hook stands in the engine next to the line that it breaks. In an ordinary build
+// Is is the constant false, and nothing is left of the hook. With the build tag
+// mutation at most one bug is on: the one that a test has set, or that the
+// environment variable EGRET_MUTATION names:
+//
+//	EGRET_MUTATION=forget-edge go run -tags mutation ./cmd/egret chaos sim
+package mutation
+
+import "fmt"
+
+// A Mutation is one bug. The zero value is none.
+type Mutation uint8
+
+// The bugs, by the part of the engine that has them.
+const (
+	_ Mutation = iota
+
+	// Who is done: edges, reports and the ledger.
+
+	DropAnchor
+	ForgetEdge
+	EdgeAtClose
+	ReportBeforeExecute
+	ReuseTreeNumber
+	AckFailed
+	FailBehindEntry
+	ReportOfEarlierLife
+	DeadlineTwice
+
+	// What a death does.
+
+	MissLost
+	NoView
+	ViewNotLearned
+	ReportUnderNewView
+	NoLostReport
+	ReaddressParcel
+	KeepTotal
+	SilentSupervisor
+	StaleSave
+
+	// Replays and dead letters.
+
+	ReplayTwice
+	ForgetLateFail
+	CountLosses
+	DieTooEarly
+	PassUnstored
+	LetterUnheard
+	LetterForgotten
+
+	// Flow control.
+
+	LoseLimit
+	UnboundedLimit
+	IgnoreLimit
+	ParcelMustFit
+	LimitOfAnyLife
+	RetainKeepsCredit
+	ExecuteBlocked
+	TickBlocked
+	Overtake
+
+	// Time.
+
+	NotQueued
+	NoGrace
+	NotHeld
+	PendingStays
+
+	// Sources and queues.
+
+	CommitPastOpen
+	CommitTooSoon
+	LostPosition
+	DrainForgotten
+	AnswerTwice
+	AckLost
+	KeepUnanswered
+	TakeTooMany
+
+	// Bolts.
+
+	CloseTwice
+	FinishEarly
+	EndEarly
+	RetainAcks
+	RetainBorrows
+	FailHeldAcks
+	CallLost
+	CallsUnordered
+	NoFlush
+	NoDry
+
+	// Calls that do not come back.
+
+	ZombieSends
+	BlameNeighbours
+	Careless
+
+	// Where tuples go.
+
+	HashByProcess
+
+	end
+)
+
+// names has the name of each, for people and EGRET_MUTATION, and what it does.
+var names = [end]struct{ name, doc string }{
+	DropAnchor:          {"drop-anchor", "a tuple that is anchored to several messages is anchored to all but one"},
+	ForgetEdge:          {"forget-edge", "one edge in eight is in its parcel and in no account"},
+	EdgeAtClose:         {"edge-at-close", "R2: an edge is made when its parcel is closed, not when the tuple is put into it"},
+	ReportBeforeExecute: {"report-before-execute", "the edge of a parcel is reported as consumed when the parcel is taken"},
+	ReuseTreeNumber:     {"reuse-tree-number", "a replay travels under the number of its last tree"},
+	AckFailed:           {"ack-failed", "a failed message is acked with its tree"},
+	FailBehindEntry:     {"fail-behind-entry", "R6: a fail travels behind the entry that consumes its tuple's edge"},
+	ReportOfEarlierLife: {"report-of-earlier-life", "R1: a report for the ledger of an earlier life goes to the present one"},
+	DeadlineTwice:       {"deadline-twice", "an entry moves the deadline from where it was, not from now"},
+
+	MissLost:           {"miss-lost", "the ledger is not told of a death that its task has heard of"},
+	NoView:             {"no-view", "R3: an entry is believed though its sender did not know of a death"},
+	ViewNotLearned:     {"view-not-learned", "R3: a ledger does not learn of deaths from the view of a report"},
+	ReportUnderNewView: {"report-under-new-view", "R4: what waits to be reported when a task hears of a death goes out under the new view"},
+	NoLostReport:       {"no-lost-report", "R4: trees with an edge to the dead that is in no report yet are not reported as lost"},
+	ReaddressParcel:    {"readdress-parcel", "R5: a parcel that waits for a dead life goes to the next one"},
+	KeepTotal:          {"keep-total", "R8: the total that was sent to a dead life counts for the next one"},
+	SilentSupervisor:   {"silent-supervisor", "the supervisor tells nobody of the next life of a task"},
+	StaleSave:          {"stale-save", "R12: a position that could not be saved takes the place of a later one"},
+
+	ReplayTwice:     {"replay-twice", "a replay is emitted twice"},
+	ForgetLateFail:  {"forget-late-fail", "R7: a panic counts for nothing if its tree had been given back"},
+	CountLosses:     {"count-losses", "R7: losses count towards MaxReplays"},
+	DieTooEarly:     {"die-too-early", "a message is dead one replay before it may be"},
+	PassUnstored:    {"pass-unstored", "a dead message is settled before its letter is stored"},
+	LetterUnheard:   {"letter-unheard", "a dead letter is not emitted to those who subscribe to it"},
+	LetterForgotten: {"letter-forgotten", "the store is not told that a letter it had given was replayed"},
+
+	LoseLimit:         {"lose-limit", "R8: a limit that was lost is never said again"},
+	UnboundedLimit:    {"unbounded-limit", "a receiver lets everybody send without bound"},
+	IgnoreLimit:       {"ignore-limit", "a sender sends whether there is room or not"},
+	ParcelMustFit:     {"parcel-must-fit", "R8: a parcel is sent only if there is room for all of it"},
+	LimitOfAnyLife:    {"limit-of-any-life", "R8: a limit that names other lives is taken"},
+	RetainKeepsCredit: {"retain-keeps-credit", "R8: a retained tuple does not raise the limit"},
+	ExecuteBlocked:    {"execute-blocked", "R8: a task without room goes on with its input"},
+	TickBlocked:       {"tick-blocked", "R8: a task without room ticks"},
+	Overtake:          {"overtake", "parcels that were kept for want of room leave the newest first"},
+
+	NotQueued:    {"not-queued", "R9: nobody says that a tree is still queued"},
+	NoGrace:      {"no-grace", "R9: a ledger that did not run for long times out what it has not looked at"},
+	NotHeld:      {"not-held", "R9: nobody says that a tuple of a tree is held"},
+	PendingStays: {"pending-stays", "R10: MaxPending stays though what is held waits for what it keeps out"},
+
+	CommitPastOpen: {"commit-past-open", "a position is committed one batch further than all is done"},
+	CommitTooSoon:  {"commit-too-soon", "R12: a source hears of a position before the store has it"},
+	LostPosition:   {"lost-position", "a new life of a spout begins where the run began"},
+	DrainForgotten: {"drain-forgotten", "a spout that is started again while the run drains reads on"},
+	AnswerTwice:    {"answer-twice", "a queue's message that has its answer gets another one at the end of a life"},
+	AckLost:        {"ack-lost", "a queue's message that was lost is acked"},
+	KeepUnanswered: {"keep-unanswered", "what is open at the end of a life is not handed back to its queue"},
+	TakeTooMany:    {"take-too-many", "a queue is asked for messages as if none were open"},
+
+	CloseTwice:     {"close-twice", "Close is called twice"},
+	FinishEarly:    {"finish-early", "Finish is called when the first of the senders has ended"},
+	EndEarly:       {"end-early", "the end of input is passed on before the parcels that are kept"},
+	RetainAcks:     {"retain-acks", "a tuple that was retained counts as done when Execute returns"},
+	RetainBorrows:  {"retain-borrows", "a retained tuple stays in its parcel, which is used again"},
+	FailHeldAcks:   {"fail-held-acks", "Fail of a retained tuple is taken for an Ack"},
+	CallLost:       {"call-lost", "a call of Async that comes back while another one waits is forgotten"},
+	CallsUnordered: {"calls-unordered", "AsyncInOrder emits what comes of a call as soon as it is back"},
+	NoFlush:        {"no-flush", "Flush is never called"},
+	NoDry:          {"no-dry", "a bolt does not pass on that nothing more comes for now"},
+
+	ZombieSends:     {"zombie-sends", "what a replaced life emits is sent"},
+	BlameNeighbours: {"blame-neighbours", "a message is dead when it was among the suspects of a hang"},
+	Careless:        {"careless", "after a hang tuples are not executed one at a time"},
+
+	HashByProcess: {"hash-by-process", "the owner of a key depends on the process"},
+}
+
+// String returns the name of m, as EGRET_MUTATION has it.
+func (m Mutation) String() string {
+	if m < end && names[m].name != "" {
+		return names[m].name
+	}
+	return fmt.Sprintf("mutation %d", uint8(m))
+}
+
+// Doc says in one line what m does, after the rule of the protocol that it leaves
+// out, if it is one.
+func (m Mutation) Doc() string { return names[m].doc }
+
+// All returns all mutations, in the order in which they are declared.
+func All() (all []Mutation) {
+	for m := Mutation(1); m < end; m++ {
+		all = append(all, m)
+	}
+	return all
+}
