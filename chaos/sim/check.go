@@ -144,11 +144,20 @@ type root struct {
 // An execution is one tuple's at one place.
 type execution struct {
 	arrival
-	root  *root
-	tries int
-	fails int
-	hangs int
-	oks   []moment
+	root      *root
+	tries     int
+	fails     int
+	accidents int // panics with it, each in an attempt of its own
+	hangs     int
+	oks       []moment
+}
+
+// worst is how often bolts have died of the worst tuple of a message.
+func (m *root) worst() (n int) {
+	for _, e := range m.all {
+		n = max(n, e.accidents)
+	}
+	return n
 }
 
 // A moment is when an actor did something, by its own clock. It was killed before

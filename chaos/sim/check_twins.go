@@ -146,8 +146,8 @@ func (rec *record) twinsAtEnd() {
 				rec.violate(chaos.Zombies, "a bolt has died of %s, and what it said of that was not heard", m.name)
 			}
 			// Some of them may have been killed before they came to that.
-			if most := rec.scene.set.MaxReplays; most >= 0 && m.accidents > most+3 && len(m.dead) == 0 && m.replays == 0 && m.delivery == nil {
-				rec.violate(chaos.Zombies, "bolts have died of %s %d times, and it is not dead: MaxReplays is %d", m.name, m.accidents, most)
+			if most := rec.scene.set.MaxReplays; most >= 0 && m.worst() > most+3 && len(m.dead) == 0 && m.replays == 0 && m.delivery == nil {
+				rec.violate(chaos.Zombies, "bolts have died of a tuple of %s %d times, and it is not dead: MaxReplays is %d", m.name, m.worst(), most)
 			}
 		}
 		if quiet && m.rejects > 0 && m.delivery == nil {

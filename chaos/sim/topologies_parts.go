@@ -315,6 +315,7 @@ func (b *simBolt) inTrouble(e *execution, what chaos.Kind) error {
 		return errTuple
 	}
 	e.root.accidents++
+	e.accidents++
 	b.rec.panicNow(b.proc, what)
 	return nil
 }
