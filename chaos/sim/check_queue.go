@@ -70,8 +70,8 @@ func (b *queueBook) atEnd() {
 		return // what was counted in the middle of a call counts
 	}
 	for _, m := range rec.ms {
-		if rec.taskPart(m.Name) != b.part {
-			continue
+		if rec.taskPart(m.Name) != b.part || !b.hasAll(m.Name) {
+			continue // the counts of a life that was left behind in a call are nobody's
 		}
 		count := m.Acked.Load()
 		if rec.scene.guarantee == topology.AtMostOnce {

@@ -132,8 +132,13 @@ func (rec *record) mostKept(component int) int64 {
 	if s.texts.big > 0 {
 		batch += batchText + 2*len(aBigText)
 	}
-	rec.kept[component] = int64(s.set.PendingBytes + (min(16, len(p.splits))+2)*batch)
-	return rec.kept[component]
+	most := int64(s.set.PendingBytes + (min(16, len(p.splits))+2)*batch)
+	if rec.plan.Components[component].Dead {
+		const letter = 2 << 10 // a dead message's values, names and history, as text
+		most += int64(s.set.MaxPending) * letter
+	}
+	rec.kept[component] = most
+	return most
 }
 
 // closed books that a message is no longer open: it is done or dead.

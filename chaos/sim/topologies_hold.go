@@ -20,6 +20,8 @@ func (s *scene) drawHold(r *rand.Rand, p *part) {
 		p.hold = one(r, 1, 2, 5, 20, 100, 300, 300)
 		if p.every = around(r, 10*time.Millisecond, 3*time.Second); chance(r, 40) {
 			p.every = 0 // it waits for Flush, or until it holds enough
+		}
+		if p.every == 0 || p.hold > s.set.MaxPending { // else each message may have to wait for a tick
 			s.set.PendingBytes = 64 << 20
 		}
 		p.together = chance(r, 60)
