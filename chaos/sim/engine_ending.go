@@ -15,6 +15,11 @@ func (rec *record) enough() bool {
 	if !rec.healed() {
 		return false
 	}
+	if rec.scene.flushes() && rec.w.Now() > rec.progress.at+afterHeal/3 {
+		// A split whose reader has failed is opened again when all that was read of it is
+		// done, and here somebody may hold that until all input has ended.
+		return true
+	}
 	for i := range rec.splits {
 		for _, b := range rec.splits[i] {
 			if b.endless && len(b.roots) < b.messages {
