@@ -49,7 +49,9 @@ func (c *core) setup(plan *topology.Plan, set *Settings, p Peer, peers []Peer, m
 	c.call, c.refused = new(call), &m.Refused
 	c.node = plan.Node(p.Task)
 	c.peers = append([]Peer(nil), peers...)
-	c.peers[c.id].Life = c.life
+	// Its own entry has no Ref: the one it came with is that of the life before, which
+	// would be kept by it, with the one before that, and so on.
+	c.peers[c.id] = Peer{Task: c.id, Life: c.life}
 }
 
 func (c *core) tracked() bool { return c.plan.Guarantee == topology.AtLeastOnce }

@@ -18,7 +18,7 @@ import (
 // Owner: the goroutine in the actor's mailbox.
 type runner struct {
 	*address
-	behavior actor.Behavior
+	behavior actor.Behavior     // nil when the actor has ended
 	context  protoactor.Context // the same for the life of the actor
 	rand     *rand.Rand
 	over     bool // Stopped has begun
@@ -95,15 +95,24 @@ func (r *runner) stopped() {
 		r.callStopped()
 	}
 	r.mu.Lock()
-	for t := range r.timers {
-		if t.Stop() {
-			r.host.running.Done()
-		}
-	}
-	clear(r.timers)
+	r.stopTimers()
 	r.mu.Unlock()
 	r.host.forget(r.address)
 	r.end()
+	// Who keeps a Ref keeps the address, and no more: a behaviour may own megabytes.
+	r.behavior, r.context = nil, nil
+}
+
+// stopTimers is called with mu held. The runtime keeps a stopped timer until it finds the
+// time to drop it, so it lets go of its message here.
+func (a *address) stopTimers() {
+	for t := range a.timers {
+		if t.Stop() {
+			t.msg = nil
+			a.host.running.Done()
+		}
+	}
+	clear(a.timers)
 }
 
 // callStopped keeps a panic from protoactor, which would leave the actor stopping

@@ -94,12 +94,7 @@ func (a *address) abandon() {
 		return
 	}
 	a.stray = s
-	for t := range a.timers {
-		if t.Stop() {
-			a.host.running.Done()
-		}
-	}
-	clear(a.timers)
+	a.stopTimers()
 	a.mu.Unlock()
 	if a.parent != nil {
 		// The parent would wait for it when it is stopped itself.

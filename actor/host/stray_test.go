@@ -1,11 +1,13 @@
 package host_test
 
 import (
+	"runtime"
 	"runtime/pprof"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -255,4 +257,88 @@ func TestLabels(t *testing.T) {
 		close(release)
 		require.Empty(t, h.Close())
 	})
+}
+
+// Who keeps the Ref of an actor that has ended keeps nothing else of it alive: not its
+// behaviour, nor what that was sent or had set timers for.
+func TestDeadBehavior(t *testing.T) {
+	for name, end := range map[string]func(c actor.Context, h *host.Host, ref actor.Ref){
+		"killed":    func(_ actor.Context, h *host.Host, ref actor.Ref) { h.Kill(ref) },
+		"stopped":   func(c actor.Context, _ *host.Host, ref actor.Ref) { c.Stop(ref) },
+		"panicked":  func(c actor.Context, _ *host.Host, ref actor.Ref) { c.Send(ref, "panic") },
+		"abandoned": func(c actor.Context, _ *host.Host, ref actor.Ref) { c.Send(ref, "hang"); c.Send(ref, "lost") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *host.Host) {
+				release := make(chan struct{})
+				var refs []actor.Ref
+				var living []weak.Pointer[script]
+				parent := h.Spawn("parent", &script{receive: func(c actor.Context, msg any) {
+					if _, ended := msg.(actor.Terminated); ended {
+						return
+					}
+					if msg == "abandon" {
+						c.Abandon(refs[len(refs)-1])
+						return
+					}
+					child := heavy(release)
+					living = append(living, weak.Make(child))
+					ref := c.Spawn("child", child)
+					refs = append(refs, ref)
+					c.Watch(ref)
+					c.Send(ref, "hello")
+				}})
+				for range 10 {
+					h.Send(parent, "spawn")
+					synctest.Wait()
+					asker := h.Spawn("end", &script{receive: func(c actor.Context, _ any) { end(c, h, refs[len(refs)-1]) }})
+					h.Send(asker, "end")
+					synctest.Wait()
+					if name == "abandoned" {
+						h.Send(parent, "abandon")
+						synctest.Wait()
+					}
+				}
+				runtime.GC()
+				if name == "abandoned" {
+					require.Equal(t, 10, alive(living), "they have not come back")
+				}
+				close(release)
+				synctest.Wait()
+				require.Zero(t, alive(living))
+				runtime.KeepAlive(refs)
+			})
+		})
+	}
+}
+
+// heavy returns a behaviour that others have something of.
+func heavy(release chan struct{}) *script {
+	s := new(script)
+	s.start = func(c actor.Context) {
+		c.After(time.Hour, s)
+		c.Poster()(s)
+		c.Block(func() any { return s })
+		c.Spawn("grandchild", new(script))
+	}
+	s.receive = func(c actor.Context, msg any) {
+		switch msg {
+		case "panic":
+			panic(s)
+		case "hang":
+			hang(release)
+			c.After(time.Hour, s)
+		}
+	}
+	return s
+}
+
+func alive(of []weak.Pointer[script]) (n int) {
+	runtime.GC()
+	for _, w := range of {
+		if w.Value() != nil {
+			n++
+		}
+	}
+	return n
 }
