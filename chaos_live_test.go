@@ -106,7 +106,7 @@ func TestLiveWithoutHarm(t *testing.T) {
 	require.Equal(t, []int64{0, r.Seen}, r.Folded.Ends)
 	require.Equal(t, []int64{0, 0, r.Seen}, r.Folded.Executions, "3 of each: two and last twice")
 	require.Equal(t, 3*r.Seen, r.Folded.All)
-	require.Equal(t, []float64{1000, 1000, 1000}, []float64{r.Rates.Before, r.Rates.During, r.Rates.After})
+	require.Equal(t, []live.Rate{1000, 1000, 1000}, []live.Rate{r.Rates.Before, r.Rates.During, r.Rates.After})
 	require.Empty(t, r.Cut)
 }
 
@@ -149,7 +149,7 @@ func TestLiveKillAgainAndAgain(t *testing.T) {
 		for _, c := range r.Recoveries {
 			require.Less(t, c.Last.Max, most, c.What)
 		}
-		require.InDelta(t, 1, r.Rates.During/r.Rates.Before, 0.1)
+		require.InDelta(t, 1, float64(r.Rates.During/r.Rates.Before), 0.1)
 	}
 }
 
@@ -171,8 +171,8 @@ func TestLiveFaults(t *testing.T) {
 			require.Equal(t, r.Seen, r.Folded.Attempts[1])
 		}},
 		{plan: "from 500ms to 1500ms slow last/* by 4", check: func(t *testing.T, r *live.Report) {
-			require.Less(t, r.Rates.Least, 800.0, "3 tasks of 2ms each take 750")
-			require.InDelta(t, 1000, r.Rates.After, 1)
+			require.Less(t, r.Rates.Least, live.Rate(800), "3 tasks of 2ms each take 750")
+			require.InDelta(t, 1000, float64(r.Rates.After), 1)
 		}},
 		{plan: "at 500ms panic last/2 on 3; at 1s panic in/0 on 2", check: func(t *testing.T, r *live.Report) {
 			require.Positive(t, r.Folded.Replayed)
@@ -185,7 +185,7 @@ func TestLiveFaults(t *testing.T) {
 		}},
 		{plan: "every 200ms break in; pause in/0", check: func(t *testing.T, r *live.Report) {
 			require.Zero(t, r.Rates.During)
-			require.GreaterOrEqual(t, r.Rates.After, 1000.0, "and what was due meanwhile")
+			require.GreaterOrEqual(t, r.Rates.After, live.Rate(1000), "and what was due meanwhile")
 		}},
 	} {
 		t.Run(tt.plan, func(t *testing.T) {
@@ -399,7 +399,12 @@ func TestLiveEndsEarly(t *testing.T) {
 		175: "the input ended soon after the faults",
 	} {
 		r := harmed(t, twice(ticking(ends), slowly), "every 100ms kill *", Config{}, nil)
-		clean(t, r)
+		if ends == 25 {
+			require.True(t, r.Failed(), "nothing was tried")
+			require.EqualError(t, liveOutcome(r), "no fault was done, so nothing was tried: "+want)
+		} else {
+			clean(t, r)
+		}
 		require.Equal(t, 20*ends, r.Seen)
 		require.Equal(t, want, r.Cut)
 	}

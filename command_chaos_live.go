@@ -55,9 +55,14 @@ func chaosLiveCommand(topologies []*topology.Topology) *cobra.Command {
 func liveCommand(t *topology.Topology, use string) *cobra.Command {
 	params, wrong := t.Params()
 	o := liveOptions{run: runOptions{params: map[string]*textValue{}}}
+	path := " chaos live "
+	if use != "live" {
+		path += use + " "
+	}
 	c := &cobra.Command{
-		Use:   use,
-		Short: "Run the topology " + t.Name() + " and do harm to its tasks",
+		Use:     use,
+		Short:   "Run the topology " + t.Name() + " and do harm to its tasks",
+		Example: "  " + program() + path + strings.Join(append(lasting(t), "--kill '*' --every 200ms"), " "),
 		Long: `Run the topology ` + t.Name() + ` and do harm to its tasks, while a record outside of them
 counts what was executed of each message. At the end everything is healed, the sources
 are paused, the run drains, and a report says what became of the messages: it fails if
@@ -137,6 +142,37 @@ func faultHelp() (lines []string) {
 	return lines
 }
 
+// lasting is what makes an input of a topology last as long as a run with the other flags,
+// as far as its parameters say.
+func lasting(t *topology.Topology) (flags []string) {
+	params, _ := t.Params()
+	for _, p := range params {
+		if strings.Contains(p.Usage, forEver) {
+			if p.Default != "0" {
+				flags = append(flags, "--"+p.Name+" 0")
+			}
+			return flags
+		}
+	}
+	for _, p := range params {
+		if p.Name == "rate" && p.Default == "0" {
+			return []string{"--rate 100"}
+		}
+	}
+	return []string{"--before 0s"}
+}
+
+// forEver is what the usage of a parameter has of which 0 gives an input without an end.
+const forEver = "0: for ever"
+
+// longer is what to do about an input that has ended, for people.
+func longer(t *topology.Topology) string {
+	if flags := lasting(t); len(flags) > 0 && flags[0] != "--before 0s" {
+		return ", as with " + flags[0]
+	}
+	return ""
+}
+
 // config is what the run is made with, or every mistake in the flags.
 func (o *liveOptions) config() (Config, error) {
 	config, err := o.run.build()
@@ -147,8 +183,13 @@ func (o *liveOptions) config() (Config, error) {
 	}
 	for _, s := range o.set {
 		name, value, ok := strings.Cut(s, "=")
-		if !ok {
+		v := o.run.params[name]
+		switch {
+		case !ok:
 			errs = append(errs, fmt.Errorf("--set %s has no value: write --set %s=VALUE", s, s))
+			continue
+		case v != nil && v.kind != topology.StringsParam && len(config.Params[name]) > 0:
+			errs = append(errs, fmt.Errorf("--set %s: %s has a value already, and takes one", s, name))
 			continue
 		}
 		config.Params[name] = append(config.Params[name], value)
@@ -194,6 +235,9 @@ func (o *liveOptions) plan(in io.Reader) (all chaos.Plan, err error) {
 	if who == "" && o.file == "" && o.faults == "" {
 		who = "*"
 	}
+	if who != "" && o.every >= o.lasts {
+		return nil, fmt.Errorf("--every is %v and --for %v: there would be no kill", o.every, o.lasts)
+	}
 	if who != "" {
 		add("kill", "every "+o.every.String()+" kill "+who)
 	}
@@ -235,7 +279,7 @@ func (o *liveOptions) runLive(c *cobra.Command, t *topology.Topology) error {
 		Start: func(ctx context.Context) (*live.Engine, error) {
 			e, err := start(ctx)
 			if err == nil {
-				tells.say(fmt.Sprintf("%s, seed %d: %v quiet, %v with faults, %v quiet: %s", t.Name(), o.seed, o.before, o.lasts, o.after, plan))
+				tells.say(fmt.Sprintf("%s, seed %d: %v quiet, %v with faults, %v quiet: %s", t.Name(), o.seed, o.before, o.lasts, o.after, live.Outline(plan)))
 			}
 			return e, err
 		},
@@ -251,7 +295,11 @@ func (o *liveOptions) runLive(c *cobra.Command, t *topology.Topology) error {
 	} else {
 		report.Print(c.OutOrStdout())
 	}
-	return liveOutcome(report)
+	err = liveOutcome(report)
+	if len(report.Done) == 0 && report.Err == nil {
+		tells.say("give the topology an input that lasts" + longer(t) + ", or begin with the faults at once: --before 0s")
+	}
+	return err
 }
 
 // liveOutcome is the error of a run that harm was done to.
@@ -263,8 +311,18 @@ func liveOutcome(r *live.Report) error {
 	if n := len(r.Violations) + r.More; n > 0 {
 		errs = append(errs, fmt.Errorf("%s", amount.Of(n, "violation")))
 	}
+	for _, u := range r.Unsteady {
+		errs = append(errs, errors.New(u.String()))
+	}
 	if r.Err != nil && (len(errs) == 0 || !errors.Is(r.Err, ErrDead)) {
 		errs = append(errs, r.Err)
+	}
+	if len(r.Done) == 0 {
+		why := "none could be"
+		if r.Cut != "" {
+			why = r.Cut
+		}
+		errs = append(errs, fmt.Errorf("no fault was done, so nothing was tried: %s", why))
 	}
 	if len(errs) == 0 {
 		return nil
@@ -281,7 +339,10 @@ func starter(t *topology.Topology, config Config) func(context.Context) (*live.E
 		}
 		return &live.Engine{
 			Kill: r.host.Kill, Drain: r.Drain, Stop: r.Stop, Ended: r.ended,
-			Err: func() error { _, err := r.Wait(); return err },
+			Err: func() (error, bool) {
+				_, err := r.Wait()
+				return err, err == nil || errors.Is(err, ErrDead) || errors.Is(err, errLaw)
+			},
 		}, nil
 	}
 }

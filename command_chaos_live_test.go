@@ -71,8 +71,11 @@ func TestChaosLive(t *testing.T) {
 	t.Run("an input that ends", func(t *testing.T) {
 		t.Parallel()
 		code, out, errs := runLine([]*topology.Topology{greet(io.Discard)}, "chaos", "live")
-		require.Equal(t, ExitDone, code, errs)
+		require.Equal(t, ExitFailed, code, errs)
 		require.Contains(t, out, "the input ended before the faults began: this is what there is")
+		require.NotContains(t, out, "rate ", "none was measured")
+		require.Contains(t, errs, "no fault was done, so nothing was tried: the input ended before the faults began")
+		require.Contains(t, errs, "--before 0s")
 	})
 }
 

@@ -133,6 +133,9 @@ func (b *Batch) asks(id string) {
 	b.text += len(id)
 }
 
+// ID returns the id of message i of a queue's batch.
+func (b *Batch) ID(i int) string { return b.asked[i].id }
+
 // Answer returns the id of message i, and true the first time only: a queue is
 // answered once.
 func (b *Batch) Answer(i int) (id string, first bool) {

@@ -12,7 +12,7 @@ import (
 // A Tap is told what the tasks of a run do, for tests and for chaos/live. Its functions
 // are called by several tasks at the same time, and for one task one after the other.
 // They keep no row and no tuple, and must not wait, except Tick. All are set, but for
-// Message, Spawned and Tick.
+// Message, Spawned, Tick and Collected.
 type Tap struct {
 	// Tree says that messages first to first+n-1 of a batch are about to be emitted
 	// as one tree: the next n calls of Message.
@@ -51,6 +51,9 @@ type Tap struct {
 	Away func(task tuple.TaskID, by int)
 	// Own says that a task calls "Tick", "Flush" or "Finish", and with "" that it is back.
 	Own func(task tuple.TaskID, during string)
+	// Collected says that a task emits a message of its own in such a call; Tree tells of
+	// it when the call is over, or enough have come together.
+	Collected func(task tuple.TaskID)
 }
 
 type hookKey struct{}
@@ -78,6 +81,9 @@ func (t tapped) Put(stream int, r *tuple.Row) {
 		t.c.set.Tap.Emit(t.c.id, stream, r)
 	}
 	t.outbox.Put(stream, r)
+	if tap := t.c.set.Tap; t.own != nil && tap.Collected != nil {
+		tap.Collected(t.c.id)
+	}
 }
 
 // Anchored returns a sink whose tuples are told to the tap.

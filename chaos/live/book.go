@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
@@ -30,21 +31,17 @@ type book struct {
 	trees     map[tuple.TreeID]*tree
 	ended     []*tree  // not all of whose messages were done; oldest first
 	splits    []*split // in the order of the task's share
-	others    map[other]*message
+	others    others
 	failing   map[place]string // values, of those that have failed
 	letters   map[string]int   // values of the dead, told and not found
 	abandoned int64            // open when their task died, not read again
 	folded    Folded
 	lost      int64
 	lostOnes  []Message
-	own       Own
-}
-
-// An other is a message of no split: of a bolt or a queue, or a letter.
-type other struct {
-	life  tuple.Incarnation
-	batch uint64
-	index int
+	open      int64 // when the run was stopped
+	often     int64 // executed more often than they were sent
+	failures  int64
+	answers   answers
 }
 
 // A place is one of a split.
@@ -53,19 +50,11 @@ type place struct {
 	ordinal int64
 }
 
-// Own counts the messages of no split.
-type Own struct {
-	Messages   int64 `json:"messages"`
-	Done       int64 `json:"done"`
-	Dead       int64 `json:"dead"`
-	HandedBack int64 `json:"handed_back"` // to their queue
-	Gone       int64 `json:"gone"`        // with the task whose memory they came of
-}
-
 // A message is one, until it is folded.
 type message struct {
 	executions uint32
 	fault      int32  // whose end it waits for: 1 + its index in harms; 0: none
+	values     uint32 // a hash of them, when it was first emitted
 	attempts   uint16 // no more are counted than fit
 	ends       uint16 // of those, executed to the end
 	trees      uint16
@@ -79,6 +68,7 @@ const (
 	dead                       // as Egret says, and it has failed
 	disputed                   // Egret says done, and the record does not
 	orphan                     // open when its task died, and not read again
+	folded                     // nothing is known of it any more
 )
 
 func (m *message) is(s state) bool { return m.state&s != 0 }
@@ -90,6 +80,10 @@ type split struct {
 	messages  []message
 	committed int64
 	high      atomic.Int64 // behind the last one that was emitted
+	life      tuple.Incarnation
+	behind    int64 // the last one that was emitted by that life
+	unsteady  bool  // what is read again is something else
+	unknown   int64 // messages of which for that reason nothing can be told
 }
 
 // A tree is one attempt of up to 256 messages.
@@ -102,6 +96,7 @@ type tree struct {
 	// counts has for each message the executions, times 2^32, and the copies that are
 	// under way. Tasks add to it without a lock.
 	counts   []atomic.Int64
+	values   []uint32         // of each message; not written any more
 	failures [4]atomic.Uint64 // bits, of messages
 	settled  [4]uint64        // messages that are taken out, under the book's lock
 	over     bool
@@ -121,10 +116,15 @@ func (t *tree) ended(i int) (yes bool, executions uint32) {
 	return copies == 0 && !t.failed(i), uint32((v - int64(copies)) >> 32)
 }
 
+// tooMany is how many more copies of message i were executed than there were. It means
+// something when Egret says that the message is done: of an attempt that was given back,
+// copies may be executed that count for nothing.
+func (t *tree) tooMany(i int) int32 { return max(0, -int32(t.counts[i].Load())) }
+
 func newBook(r *record, id tuple.TaskID, n *topology.Node) *book {
 	return &book{
-		record: r, id: id, node: n, trees: map[tuple.TreeID]*tree{}, others: map[other]*message{},
-		failing: map[place]string{}, letters: map[string]int{},
+		record: r, id: id, node: n, trees: map[tuple.TreeID]*tree{}, others: newOthers(),
+		failing: map[place]string{}, letters: map[string]int{}, answers: newAnswers(),
 	}
 }
 
@@ -150,9 +150,10 @@ func (b *book) find(id tuple.TreeID) *tree {
 	return b.trees[id]
 }
 
-// tree books that n messages of a batch are tried, each with so many copies.
-func (b *book) tree(id tuple.TreeID, batch *spout.Batch, from, n int, copies int64) *tree {
-	t := &tree{id: id, batch: batch, from: from, split: -1, counts: make([]atomic.Int64, n)}
+// tree books that n messages of a batch are tried, each with so many copies. own is how
+// many a bolt has emitted of its own that were not known before.
+func (b *book) tree(id tuple.TreeID, batch *spout.Batch, from, n int, copies int64) (t *tree, own int64) {
+	t = &tree{id: id, batch: batch, from: from, split: -1, counts: make([]atomic.Int64, n), values: valuesOf(batch, from, n)}
 	if ordinal, _, read := cutPosition(batch.Position); read && b.node.Source != nil && batch.Split >= 0 {
 		t.split = batch.Split
 		t.first = ordinal - int64(batch.Len()) + int64(from)
@@ -163,11 +164,18 @@ func (b *book) tree(id tuple.TreeID, batch *spout.Batch, from, n int, copies int
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.trees[id] = t
-	fresh := int64(0)
+	fresh, reads := int64(0), b.reads(t)
 	for i := range n {
 		m := b.message(t, i, true)
-		if m.attempts == 0 && t.split >= 0 {
+		switch {
+		case m.attempts == 0:
 			fresh++
+			m.values = t.values[i]
+		case m.values == t.values[i] || m.is(folded):
+		case reads:
+			b.otherwise(t, i, m)
+		default:
+			b.record.violated(b.named(t, i), "it is emitted again with other values")
 		}
 		m.attempts = min(m.attempts+1, 1<<15)
 		m.trees++
@@ -183,8 +191,39 @@ func (b *book) tree(id tuple.TreeID, batch *spout.Batch, from, n int, copies int
 		s := b.splits[t.split]
 		s.high.Store(max(s.high.Load(), t.first+int64(n)))
 	}
-	b.record.seen.Add(fresh)
-	return t
+	switch {
+	case t.split >= 0:
+		b.record.seen.Add(fresh)
+	case b.node.Queue != nil:
+		b.answers.given(t, n)
+	case batch.Split >= 0:
+		own = fresh // and no letter
+	}
+	return t, own
+}
+
+// reads reports whether a tree is what has just been read, and no replay.
+func (b *book) reads(t *tree) bool {
+	if t.split < 0 {
+		return false
+	}
+	s := b.splits[t.split]
+	if t.id.Incarnation > s.life {
+		s.life, s.behind = t.id.Incarnation, t.first
+	}
+	yes := t.first >= s.behind
+	s.behind = max(s.behind, t.first+int64(len(t.counts)))
+	return yes
+}
+
+// otherwise books that a source has given something else than it did for an earlier life.
+func (b *book) otherwise(t *tree, i int, m *message) {
+	s := b.splits[t.split]
+	s.unsteady = true
+	if m.state&(done|dead) == 0 && m.ends == 0 {
+		s.unknown++
+	}
+	m.values = t.values[i]
 }
 
 // message returns message i of a tree, and makes it if it is the first attempt.
@@ -196,7 +235,7 @@ func (b *book) message(t *tree, i int, begins bool) *message {
 			b.record.violated(b.named(t, i), "it is emitted again, and Egret had committed a position behind it")
 		}
 		if at < 0 {
-			return &message{state: done, attempts: 1} // folded
+			return &message{state: done | folded, attempts: 1}
 		}
 		if begins {
 			for int64(len(s.messages)) <= at {
@@ -205,16 +244,7 @@ func (b *book) message(t *tree, i int, begins bool) *message {
 		}
 		return &s.messages[at]
 	}
-	key := other{t.id.Incarnation, t.batch.Number, t.from + i}
-	m := b.others[key]
-	if m == nil {
-		m = new(message)
-		if begins {
-			b.others[key] = m
-			b.own.Messages++
-		}
-	}
-	return m
+	return b.others.message(t.other(i), begins)
 }
 
 // verdict takes what Egret says of a tree.
@@ -226,21 +256,32 @@ func (b *book) verdict(v *task.Verdict) {
 		return
 	}
 	t.over, t.at = true, b.record.now()
-	var refused [4]uint64
+	var refused, innocent [4]uint64
 	for k := range v.Fails {
-		i := v.Fails[k].Index
+		f := &v.Fails[k]
+		i := f.Index
 		refused[i>>6] |= 1 << (i & 63)
+		if f.Class == acker.Failed || f.Class == acker.Rejected {
+			innocent[i>>6] |= 1 << (i & 63)
+		}
 		t.fail(int(i)) // also those of a grouping
+	}
+	if b.node.Queue != nil {
+		b.answers.due(t, v.Outcome == acker.Done, refused)
 	}
 	finished, whole := int64(0), true
 	for i := range v.N {
 		m := b.message(t, i, false)
 		if v.Outcome != acker.Done || refused[i>>6]&(1<<(i&63)) != 0 {
 			whole = false
-			b.givenBack(t, i, m)
+			b.givenBack(t, i, m, innocent[i>>6]&(1<<(i&63)) == 0)
 			continue
 		}
-		if yes, _ := t.ended(i); !yes {
+		if n := t.tooMany(i); n > 0 && !t.failed(i) {
+			b.often++
+			b.record.violated(b.named(t, i), "Egret says that it is done, and "+amount.Of(n, "tuple")+" too many of it were executed")
+			m.ends++
+		} else if yes, _ := t.ended(i); !yes {
 			whole = false
 			m.state |= disputed
 			b.record.violated(b.named(t, i), "Egret says that it is done, and it was not executed to the end")
@@ -254,9 +295,8 @@ func (b *book) verdict(v *task.Verdict) {
 				m.fault = 0
 			}
 		}
-		if t.split < 0 {
-			b.own.Done++
-			delete(b.others, other{t.id.Incarnation, t.batch.Number, t.from + i})
+		if t.split < 0 && b.others.ends(t.other(i)) {
+			b.others.own.Done++
 		}
 	}
 	if t.split >= 0 && finished > 0 {
@@ -270,18 +310,23 @@ func (b *book) verdict(v *task.Verdict) {
 	}
 }
 
-// givenBack books that Egret will try message i again, or give it up.
-func (b *book) givenBack(t *tree, i int, m *message) {
+// givenBack books that Egret will try message i again, or give it up: by harm, or because
+// a bolt has refused it.
+func (b *book) givenBack(t *tree, i int, m *message, harmed bool) {
 	if m.state&(done|dead) != 0 {
 		return
 	}
-	if m.fault == 0 {
+	if !harmed {
+		b.failures++
+	} else if m.fault == 0 {
 		m.fault = b.record.harms.cost()
 	}
 	if t.split < 0 {
-		if b.node.Queue != nil {
-			b.own.HandedBack++
-			delete(b.others, other{t.id.Incarnation, t.batch.Number, t.from + i})
+		switch {
+		case b.node.Queue == nil && t.failed(i):
+			b.others.fails(t.other(i), b.textOf(t, i))
+		case b.node.Queue != nil && b.others.ends(t.other(i)):
+			b.others.own.HandedBack++
 		}
 		return
 	}
@@ -363,23 +408,42 @@ func (b *book) died(life tuple.Incarnation) {
 			}
 		}
 	}
-	for key := range b.others {
-		if key.life <= life {
-			b.own.Gone++
-			delete(b.others, key)
-		}
-	}
+	b.others.died(life)
+	b.answers.died()
 }
 
 // letter notes that Egret has given a message up, of which it tells the values only.
 func (b *book) letter(l *task.DeadLetter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	text := fmt.Sprint(texts(l.Values))
+	b.failedLate(text)
 	if b.node.Source == nil || l.Stream == topology.DeadLetterStream {
-		b.own.Dead++
+		if !b.others.dies(text) {
+			b.record.violated(Message{Component: b.node.Name, Values: texts(l.Values)}, "Egret says that it is dead, and it is none that has failed")
+		}
 		return
 	}
-	b.letters[fmt.Sprint(texts(l.Values))]++
+	b.letters[text]++
+}
+
+// failedLate notes of messages with these values that they have failed, if that was heard
+// of when Egret had given their attempt back. Their batch is kept as long as they live.
+func (b *book) failedLate(text string) {
+	for _, t := range b.ended {
+		for i := range t.counts {
+			if !t.failed(i) {
+				continue
+			}
+			m := b.others.all[t.other(i)]
+			switch {
+			case t.split < 0 && m != nil && m.text == "" && b.textOf(t, i) == text:
+				b.others.fails(t.other(i), text)
+			case t.split >= 0 && b.failing[t.place(i)] == "" && b.message(t, i, false).state&(done|dead|folded) == 0 && b.textOf(t, i) == text:
+				b.failing[t.place(i)] = text
+			}
+		}
+	}
 }
 
 // committed takes that Egret holds everything before an ordinal to be done.
@@ -421,9 +485,17 @@ func (b *book) isDead(at place, m *message) bool {
 	return true
 }
 
-// named returns message i of a tree for people.
+// named returns message i of a tree for people; the book is locked by its own task, whose
+// the batch is.
 func (b *book) named(t *tree, i int) Message {
-	m := Message{Component: b.node.Name, Ordinal: t.first + int64(i), Values: b.valuesOf(t, i)}
+	m := b.placed(t, i)
+	m.Values = b.valuesOf(t, i)
+	return m
+}
+
+// placed is named without the values.
+func (b *book) placed(t *tree, i int) Message {
+	m := Message{Component: b.node.Name, Ordinal: t.first + int64(i)}
 	if t.split >= 0 {
 		m.Split = string(b.splits[t.split].name)
 	}

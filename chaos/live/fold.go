@@ -88,8 +88,9 @@ func (b *book) loses(m Message) {
 	}
 }
 
-// close folds all messages at the end of a run.
-func (b *book) close() {
+// close folds all messages at the end of a run. If it has not come to its end, what is
+// not done was open, and not lost.
+func (b *book) close(finished bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	values := map[place][]string{}
@@ -108,11 +109,16 @@ func (b *book) close() {
 				continue // not emitted: the run was drained before
 			}
 			at := place{k, s.base + int64(i)}
-			if m.state&(done|dead) == 0 && m.ends == 0 && !b.isDead(at, m) {
+			switch {
+			case m.state&(done|dead) != 0 || m.ends > 0 || b.isDead(at, m):
+			case !finished && m.state&disputed == 0:
+				b.open++
+			default:
 				b.loses(Message{Component: b.node.Name, Split: string(s.name), Ordinal: at.ordinal, Values: values[at]})
 			}
 			b.folded.add(m)
 		}
 		s.messages = nil
 	}
+	b.others.own.Open = int64(len(b.others.all))
 }

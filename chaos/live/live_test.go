@@ -39,12 +39,12 @@ func TestTimeline(t *testing.T) {
 
 func TestSpread(t *testing.T) {
 	require.Zero(t, spread(nil))
-	require.Equal(t, Spread{7, 7, 7}, spread([]time.Duration{7}))
+	require.Equal(t, Spread{7, 7, 7, 1}, spread([]time.Duration{7}))
 	var all []time.Duration
 	for i := range 200 {
 		all = append(all, time.Duration(200-i))
 	}
-	require.Equal(t, Spread{101, 199, 200}, spread(all))
+	require.Equal(t, Spread{101, 199, 200, 200}, spread(all))
 }
 
 func TestHistograms(t *testing.T) {
@@ -94,7 +94,7 @@ func TestFoldedMessages(t *testing.T) {
 		batch.Append(0, &row)
 		batch.Position = position(i+1, "")
 		id := tuple.TreeID{Incarnation: 1, Seq: uint64(i)}
-		tr := b.tree(id, &batch, 0, 1, 1)
+		tr, _ := b.tree(id, &batch, 0, 1, 1)
 		unit{tr, 0}.add(execution - 1)
 		b.verdict(&task.Verdict{Tree: id, Batch: &batch, N: 1, Outcome: acker.Done})
 		if i%100 == 99 {
@@ -104,7 +104,7 @@ func TestFoldedMessages(t *testing.T) {
 	require.Empty(t, b.trees)
 	require.Less(t, len(b.splits[0].messages), 2000)
 	require.LessOrEqual(t, cap(b.splits[0].messages), 4096)
-	b.close()
+	b.close(true)
 	require.EqualValues(t, 100_000, b.folded.Messages)
 	require.Zero(t, b.lost)
 	require.Empty(t, r.violations)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/amount"
+	"github.com/egretstream/egret/chaos"
 )
 
 // Lost messages and violations that are printed.
@@ -22,36 +23,16 @@ func (r *Report) Print(w io.Writer) {
 	if r.Cut != "" {
 		line("", "%s: this is what there is", r.Cut)
 	}
-	line("plan", "%s", r.Plan)
-	line("faults", "%s done", amount.Of(len(r.Done), "fault"))
-	line("messages", "%s, %s dead, %s never executed to the end", amount.Of(r.Seen, "message"), amount.Digits(r.Dead), amount.Digits(r.Lost))
-	line("emitted", "%s; %s replayed", histogram(r.Folded.Attempts), amount.Digits(r.Folded.Replayed))
-	line("to the end", "%s", histogram(r.Folded.Ends))
-	line("executions", "%s, %.2f a message, at most %s: %s", amount.Digits(r.Folded.All), float64(r.Folded.All)/float64(max(1, r.Folded.Messages)), amount.Digits(r.Folded.Most), powers(r.Folded.Executions))
-	if o := r.Own; o.Messages > 0 {
-		line("others", "%s of bolts and queues: %s done, %s dead, %s handed back, %s gone with their task", amount.Of(o.Messages, "message"),
-			amount.Digits(o.Done), amount.Digits(o.Dead), amount.Digits(o.HandedBack), amount.Digits(o.Gone))
+	if r.Err != nil {
+		line("ended by", "%v", r.Err)
 	}
+	line("plan", "%s", Outline(r.Plan))
+	line("faults", "%s", r.faults())
+	r.printMessages(line)
 	for _, c := range r.Recoveries {
-		line(c.What, "%s, %d of them with a loss of %s in all", amount.Of(c.Faults, "time"), c.Costly, amount.Of(c.Messages, "message"))
-		if c.Costly > 0 {
-			line("", "to the first one emitted again: %s", c.First)
-			line("", "to the last one done: %s", c.Last)
-		}
-		if c.Open > 0 {
-			line("", "%s of them never", amount.Digits(c.Open))
-		}
+		c.print(line)
 	}
-	rates := r.Rates
-	line("rate", "%s a second before, %s during (%.2f of it), %s after (%.2f): medians of 100 ms", amount.Digits(int64(rates.Before)),
-		amount.Digits(int64(rates.During)), ratio(rates.During, rates.Before), amount.Digits(int64(rates.After)), ratio(rates.After, rates.Before))
-	if r.Faults > 0 {
-		again := "not seen again after the last fault"
-		if rates.Again >= 0 {
-			again = fmt.Sprintf("back at 90 %% within %v of the last fault", tenth(rates.Again))
-		}
-		line("", "%.0f %% of the windows with faults had 80 %% of it, the least %s a second; %s", 100*rates.Good, amount.Digits(int64(rates.Least)), again)
-	}
+	r.Rates.print(line)
 	some := func(name string, given int, all int64, text func(int) string) {
 		for i := range min(given, mostPrinted) {
 			line(name, "%s", text(i))
@@ -60,17 +41,120 @@ func (r *Report) Print(w io.Writer) {
 			line("", "and %s more", amount.Digits(all-mostPrinted))
 		}
 	}
+	for _, u := range r.Unsteady {
+		line("unsteady", "%s", u)
+	}
 	some("lost", len(r.LostOnes), r.Lost, func(i int) string { return r.LostOnes[i].String() })
 	some("violation", len(r.Violations), int64(len(r.Violations)+r.More), func(i int) string {
 		return r.Violations[i].Message.String() + ": " + r.Violations[i].What
 	})
 }
 
-func ratio(a, b float64) float64 {
-	if b == 0 {
-		return 0
+// faults says how many were done of those that were planned.
+func (r *Report) faults() string {
+	done := len(r.Done)
+	if done == r.Planned {
+		return amount.Of(done, "fault") + " done"
 	}
-	return a / b
+	return fmt.Sprintf("%s of %s done: the others would have come when the run had ended, or were to kill a task that had not come back", amount.Digits(int64(done)), amount.Digits(int64(r.Planned)))
+}
+
+// mostOutlined is how many faults of a plan are shown.
+const mostOutlined = 5
+
+// Outline is a plan for people: its first faults.
+func Outline(p chaos.Plan) string {
+	if len(p) <= mostOutlined {
+		return p.String()
+	}
+	return fmt.Sprintf("%s; and %s more", p[:mostOutlined], amount.Digits(int64(len(p)-mostOutlined)))
+}
+
+type liner func(name, format string, args ...any)
+
+// printMessages says what became of the messages.
+func (r *Report) printMessages(line liner) {
+	f, n := &r.Folded, amount.Digits[int64]
+	if r.Seen > 0 || r.Answers == nil {
+		text := fmt.Sprintf("%s, %s dead, %s never executed to the end", amount.Of(r.Seen, "message"), n(r.Dead), n(r.Lost))
+		if len(r.Unsteady) > 0 {
+			text += " that is known of"
+		}
+		if r.Open > 0 {
+			text += fmt.Sprintf(", %s open when it was stopped", n(r.Open))
+		}
+		if r.TooOften > 0 {
+			text += fmt.Sprintf(", %s executed too often", n(r.TooOften))
+		}
+		line("messages", "%s", text)
+	}
+	if f.Messages > 0 {
+		line("emitted", "%s; %s replayed", histogram(f.Attempts), n(f.Replayed))
+		line("to the end", "%s", histogram(f.Ends))
+		line("executions", "%s, %.2f a message, at most %s: %s", n(f.All), float64(f.All)/float64(f.Messages), n(f.Most), powers(f.Executions))
+	}
+	if r.Failures > 0 {
+		line("failures", "%s a message failed or was rejected in a bolt, which no fault is charged with", amount.Of(r.Failures, "time"))
+	}
+	if o := r.Own; o.Messages > 0 {
+		text := fmt.Sprintf("%s of bolts, queues and dead letters: %s done, %s dead, %s handed back, %s gone with their task", amount.Of(o.Messages, "message"), n(o.Done), n(o.Dead), n(o.HandedBack), n(o.Gone))
+		if o.Unsent > 0 {
+			text += fmt.Sprintf(", %s emitted and never sent", n(o.Unsent))
+		}
+		if o.Open > 0 {
+			text += fmt.Sprintf(", %s open when it was stopped", n(o.Open))
+		}
+		line("others", "%s", text)
+	}
+	if a := r.Answers; a != nil {
+		line("queues", "gave %s: %s acked, %s handed back, the others open when their task died; %s came a second time by their id", amount.Of(a.Given, "message"), n(a.Acked), n(a.HandedBack), n(a.Again))
+	}
+}
+
+func (c *Recovery) print(line liner) {
+	if c.Messages == 0 {
+		line(c.What, "%s, without a loss", amount.Of(c.Faults, "time"))
+		return
+	}
+	line(c.What, "%s, %d of them with a loss of %s in all", amount.Of(c.Faults, "time"), c.Costly, amount.Of(c.Messages, "message"))
+	if c.First.Of > 0 {
+		line("", "to the first one emitted again: %s", c.First)
+		line("", "to the last one done: %s", c.Last)
+	}
+	if c.Close > 0 {
+		line("", "%d had another fault within %v, whose losses cannot be told apart: the last one is charged", c.Close, apart)
+	}
+	if c.Open > 0 {
+		line("", "%s of them never", amount.Digits(c.Open))
+	}
+}
+
+func (r *Rates) print(line liner) {
+	if !r.Before.Measured() && !r.During.Measured() && !r.After.Measured() {
+		return
+	}
+	of := func(x Rate) string {
+		if !x.Measured() || !r.Before.Measured() || r.Before == 0 {
+			return ""
+		}
+		return fmt.Sprintf(" (%.2f of it)", x/r.Before)
+	}
+	line("rate", "messages a second, medians of 100 ms: before %s, during %s%s, after %s%s", r.Before, r.During, of(r.During), r.After, of(r.After))
+	if !r.Good.Measured() {
+		return
+	}
+	again := "not seen again after the last fault"
+	if r.Again != nil {
+		again = fmt.Sprintf("back at 90 %% within %v of the last fault", tenth(*r.Again))
+	}
+	line("", "%.0f %% of the windows with faults had 80 %% of it, the least %s; %s", 100*r.Good, r.Least, again)
+}
+
+func (r Rate) String() string {
+	if !r.Measured() {
+		return "not measured"
+	}
+	return amount.Digits(int64(r))
 }
 
 func tenth(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }

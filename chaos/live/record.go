@@ -103,6 +103,8 @@ func (r *record) install(plan *topology.Plan, set *task.Settings) {
 			n.Source = r.watchSource(n)
 		case n.Bolt != nil:
 			n.Bolt = r.watchBolt(n.Bolt)
+		case n.Queue != nil:
+			n.Queue = r.watchQueue(n)
 		}
 	}
 	event, verdict := set.Event, set.Verdict
@@ -120,8 +122,9 @@ func (r *record) install(plan *topology.Plan, set *task.Settings) {
 	set.Tap = &task.Tap{
 		Tree: r.tree, Emit: r.emit, Take: r.take, Failed: r.failed, Spawned: r.lives.born,
 		Retain: r.retain, Settled: r.settled, Void: r.void, Anchored: r.anchored,
-		Send: func(*tuple.Parcel) {}, Recode: func(_, _ *tuple.Parcel) {}, Executed: func(*tuple.Parcel) {},
-		Learned: func(tuple.TaskID, task.Peer) {}, Away: func(tuple.TaskID, int) {}, Own: func(tuple.TaskID, string) {},
+		Executed: r.emptied, Own: r.during, Collected: r.collected,
+		Send: func(*tuple.Parcel) {}, Recode: func(_, _ *tuple.Parcel) {},
+		Learned: func(tuple.TaskID, task.Peer) {}, Away: func(tuple.TaskID, int) {},
 	}
 }
 
@@ -135,7 +138,9 @@ func (r *record) tree(id tuple.TreeID, b *spout.Batch, first, n int) {
 	}
 	segment, _ := b.Message(first)
 	copies := r.copies[r.plan.Tasks[id.Task].Component][segment.Stream]
-	s.sends(r.books[id.Task].tree(id, b, first, n, copies))
+	t, own := r.books[id.Task].tree(id, b, first, n, copies)
+	s.collected -= own
+	s.sends(t)
 }
 
 // event is told what happens to the run. It returns false for what is no news: a death

@@ -1,10 +1,7 @@
 package live
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/egretstream/egret/amount"
@@ -26,13 +23,23 @@ type Report struct {
 
 	Seen int64 `json:"messages"` // emitted at least once
 	Dead int64 `json:"dead"`     // given up by Egret, which has said so
-	// Lost is how many were never executed to the end, and are not dead.
-	Lost       int64       `json:"never_executed_to_the_end"`
-	LostOnes   []Message   `json:"never_executed,omitempty"` // the first of them
+	// Lost is how many were never executed to the end, and are not dead, of a run that has
+	// come to its end; of another one those only that Egret has said to be done. Open are
+	// the other ones of a run that has not.
+	Lost     int64     `json:"never_executed_to_the_end"`
+	LostOnes []Message `json:"never_executed,omitempty"` // the first of them
+	Open     int64     `json:"open_when_it_was_stopped"`
+	// TooOften is how many had tuples that were executed more often than there were any.
+	TooOften int64 `json:"executed_too_often"`
+	// Failures is how often one failed or was rejected in a bolt; no fault is charged.
+	Failures   int64       `json:"failures"`
+	Unsteady   []Unsteady  `json:"unsteady,omitempty"`
 	Violations []Violation `json:"violations,omitempty"`
 	More       int         `json:"more_violations,omitempty"`
 	Folded     Folded      `json:"each"`
 	Own        Own         `json:"of_bolts_and_queues"`
+	Answers    *Answers    `json:"queues,omitempty"` // nil: there are none
+	Planned    int         `json:"faults_planned"`   // and not all may have been done
 	Done       []Done      `json:"done,omitempty"`
 	Recoveries []Recovery  `json:"recoveries,omitempty"`
 	Rates      Rates       `json:"rates"`
@@ -40,16 +47,16 @@ type Report struct {
 	ErrText    string      `json:"error,omitempty"`
 }
 
-// Rates are messages done a second: medians of windows of 100 ms.
-type Rates struct {
-	Before float64 `json:"before"`
-	During float64 `json:"during"`
-	After  float64 `json:"after"`
-	Least  float64 `json:"least_during"`
-	// Good is the part of the windows with faults that had at least 80 % of Before.
-	Good float64 `json:"at_80_percent"`
-	// Again is the time from the last fault until a window had 90 % of Before; -1: none.
-	Again time.Duration `json:"again_ns"`
+// An Unsteady split gives other messages when it is read again, so that of some it cannot
+// be told what became of them.
+type Unsteady struct {
+	Component string `json:"component"`
+	Split     string `json:"split"`
+	Unknown   int64  `json:"unknown"` // messages, at least
+}
+
+func (u Unsteady) String() string {
+	return fmt.Sprintf("%s, split %s, gives other messages when it is read again: what became of %s of it cannot be told", u.Component, u.Split, amount.Of(u.Unknown, "message"))
 }
 
 // A Recovery is how long it took after faults of one kind until what they cost was made
@@ -61,19 +68,26 @@ type Recovery struct {
 	Costly   int    `json:"with_losses"`
 	Messages int64  `json:"messages"`    // given back, or forgotten with their spout task
 	Open     int64  `json:"not_made_up"` // of those
-	First    Spread `json:"to_first_emitted_again"`
-	Last     Spread `json:"to_last_done"`
+	First    Spread `json:"to_first_emitted_again,omitzero"`
+	Last     Spread `json:"to_last_done,omitzero"`
+	// Close is how many of the faults had one of another kind, or on another component,
+	// less than 50 ms before or after them: which of those has cost what cannot be told.
+	Close int `json:"not_told_apart"`
 }
 
-// A Spread is some quantiles of a time.
+// A Spread is some quantiles of a time, of Of measurements.
 type Spread struct {
 	P50 time.Duration `json:"p50_ns"`
 	P99 time.Duration `json:"p99_ns"`
 	Max time.Duration `json:"max_ns"`
+	Of  int           `json:"of"`
 }
 
-// Failed reports whether a message was lost, or Egret has said what is not so.
-func (r *Report) Failed() bool { return r.Lost > 0 || len(r.Violations) > 0 || r.Err != nil }
+// Failed reports whether a message was lost, Egret has said what is not so, or that
+// cannot be told because no harm was done or a source cannot be read again.
+func (r *Report) Failed() bool {
+	return r.Lost > 0 || len(r.Violations) > 0 || r.Err != nil || len(r.Done) == 0 || len(r.Unsteady) > 0
+}
 
 // Lost messages that are named.
 const mostLost = 100
@@ -82,21 +96,40 @@ const mostLost = 100
 func (r *run) report() *Report {
 	rec := r.record
 	rec.sweep(true)
+	err, finished := r.engine.Err()
 	rep := &Report{
 		Topology: rec.plan.Topology, Plan: r.Plan, Seed: r.Seed,
-		Seen: rec.seen.Load(), Err: r.engine.Err(),
+		Seen: rec.seen.Load(), Err: err, Planned: r.planned(),
 	}
 	if rep.Err != nil {
 		rep.ErrText = rep.Err.Error()
 	}
 	for _, b := range rec.books {
-		b.close()
+		b.close(finished)
+		if finished {
+			rec.seats[b.id].unsent(rec)
+		}
 		rep.Lost += b.lost
+		rep.Open += b.open
+		rep.TooOften += b.often
+		rep.Failures += b.failures
 		rep.LostOnes = append(rep.LostOnes, b.lostOnes[:min(len(b.lostOnes), mostLost-len(rep.LostOnes))]...)
 		rep.Folded.plus(&b.folded)
-		rep.Own.plus(b.own)
-		if o := b.own; o.Messages > o.Done+o.Dead+o.HandedBack+o.Gone {
-			rec.violated(Message{Component: b.node.Name}, fmt.Sprintf("of %s of its own only %d have come to an end", amount.Of(o.Messages, "message"), o.Done+o.Dead+o.HandedBack+o.Gone))
+		own := &b.others.own
+		rep.Own.plus(*own)
+		if finished && own.Open > 0 {
+			rec.violated(Message{Component: b.node.Name}, fmt.Sprintf("the run has ended, and of %s of its own %d have not", amount.Of(own.Messages, "message"), own.Open))
+		}
+		if b.node.Queue != nil {
+			if rep.Answers == nil {
+				rep.Answers = new(Answers)
+			}
+			rep.Answers.plus(b.answers.Answers)
+		}
+		for _, s := range b.splits {
+			if s.unsteady {
+				rep.Unsteady = append(rep.Unsteady, Unsteady{b.node.Name, string(s.name), s.unknown})
+			}
 		}
 	}
 	rep.Dead = rec.dead.Load()
@@ -130,100 +163,4 @@ func (rep *Report) parts(r *run) {
 	case rep.After < r.After:
 		rep.Cut = "the input ended soon after the faults"
 	}
-}
-
-func (o *Own) plus(p Own) {
-	o.Messages += p.Messages
-	o.Done += p.Done
-	o.Dead += p.Dead
-	o.HandedBack += p.HandedBack
-	o.Gone += p.Gone
-}
-
-func recoveries(all []*harm) (found []Recovery) {
-	times := map[string][][2]time.Duration{}
-	for _, h := range all {
-		component, _, _ := strings.Cut(h.Task, "/")
-		what := string(h.Fault.Kind) + " " + component
-		i := slices.IndexFunc(found, func(r Recovery) bool { return r.What == what })
-		if i < 0 {
-			i = len(found)
-			found = append(found, Recovery{What: what})
-		}
-		r := &found[i]
-		r.Faults++
-		if h.cost == 0 {
-			continue
-		}
-		r.Costly++
-		r.Messages += h.cost
-		r.Open += h.open
-		if h.first > 0 && h.open == 0 {
-			times[what] = append(times[what], [2]time.Duration{h.first - h.At, h.last - h.At})
-		}
-	}
-	for i := range found {
-		var first, last []time.Duration
-		for _, t := range times[found[i].What] {
-			first, last = append(first, t[0]), append(last, t[1])
-		}
-		found[i].First, found[i].Last = spread(first), spread(last)
-	}
-	return found
-}
-
-func spread(all []time.Duration) (s Spread) {
-	if len(all) == 0 {
-		return s
-	}
-	slices.Sort(all)
-	at := func(q float64) time.Duration { return all[min(len(all)-1, int(q*float64(len(all))))] }
-	return Spread{at(0.5), at(0.99), all[len(all)-1]}
-}
-
-// rates compares the windows of the three parts. The first one, in which the run begins,
-// is left out.
-func (r *run) rates() (rates Rates) {
-	part := func(from, to time.Duration) []int64 {
-		first := int((from + window - 1) / window)
-		last := min(int(to/window), len(r.windows))
-		if first >= last {
-			return nil
-		}
-		return r.windows[first:last]
-	}
-	perSecond := func(n int64) float64 { return float64(n) / window.Seconds() }
-	median := func(of []int64) float64 {
-		if len(of) == 0 {
-			return 0
-		}
-		sorted := slices.Sorted(slices.Values(of))
-		return perSecond(sorted[len(sorted)/2])
-	}
-	at := r.phases
-	if at[1] == 0 {
-		at[1] = time.Duration(len(r.windows)) * window
-	}
-	during, after := part(at[1], at[2]), part(at[2], at[3])
-	rates = Rates{Before: median(part(window, at[1])), During: median(during), After: median(after), Again: -1}
-	if len(during) > 0 {
-		rates.Least = perSecond(slices.MinFunc(during, cmp.Compare))
-		good := 0
-		for _, n := range during {
-			if perSecond(n) >= 0.8*rates.Before {
-				good++
-			}
-		}
-		rates.Good = float64(good) / float64(len(during))
-	}
-	if all := r.record.harms.all; len(all) > 0 && rates.Before > 0 {
-		last := all[len(all)-1].At
-		for i := int(last/window) + 1; i < len(r.windows) && time.Duration(i)*window < at[3]; i++ {
-			if perSecond(r.windows[i]) >= 0.9*rates.Before {
-				rates.Again = time.Duration(i+1)*window - last
-				break
-			}
-		}
-	}
-	return rates
 }

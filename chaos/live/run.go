@@ -36,7 +36,9 @@ type Engine struct {
 	Kill        func(actor.Ref)
 	Drain, Stop func()
 	Ended       <-chan struct{}
-	Err         func() error // when it has ended
+	// Err is what it has ended with, and whether all that was to be done was: then what is
+	// not done is lost.
+	Err func() (err error, finished bool)
 }
 
 // Progress is how far a run is.
@@ -228,6 +230,25 @@ func (t *trouble) take(f *chaos.Fault, ends bool, number int) {
 			}
 		}
 	}
+}
+
+// planned is how many faults were to be done.
+func (r *run) planned() (n int) {
+	for _, d := range timeline(r.Plan, r.For) {
+		f := &r.Plan[d.fault]
+		if d.ends {
+			continue
+		}
+		tasks := 1
+		if f.Who.Task != chaos.One {
+			tasks = len(who(r.record.plan, f))
+		}
+		if f.Kind == chaos.Kill {
+			tasks *= 1 + f.Times
+		}
+		n += tasks
+	}
+	return n
 }
 
 // heal ends all harm.

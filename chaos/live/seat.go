@@ -11,6 +11,7 @@ import (
 // A seat is what is known of the life of one task. Owner: the task, on its turn; only
 // trouble is others' too.
 type seat struct {
+	id      tuple.TaskID
 	trouble *trouble
 	hand    *tuple.Parcel
 	trees   []*tree // by slot of hand; nil: has ended long ago
@@ -24,6 +25,11 @@ type seat struct {
 	sending  *tree
 	sent     uint64 // counts the trees
 	anchored []unit
+
+	during    string // the call for messages of its own that it is in, or was
+	returned  bool   // it has, and not panicked
+	collected int64  // messages of its own, by that call, that are not sent
+	missing   int64  // of those, when it was over
 
 	_ [64]byte // what lies behind is another task's
 }
@@ -50,7 +56,7 @@ func (u unit) fail() {
 }
 
 func (r *record) newSeat(id tuple.TaskID) *seat {
-	return &seat{trouble: r.troubles[id], held: map[bolt.Owner][]unit{}}
+	return &seat{id: id, trouble: r.troubles[id], held: map[bolt.Owner][]unit{}}
 }
 
 // take is told that a task begins with a parcel.
@@ -87,8 +93,8 @@ func (s *seat) executed() {
 	if s.kept {
 		n++ // until it is settled
 	}
-	if s.row > len(s.hand.Refs) {
-		return // not tracked
+	if s.hand == nil || s.row > len(s.hand.Refs) {
+		return // check has said so
 	}
 	ref := s.hand.Refs[s.row-1]
 	if ref.Slot != tuple.Several {
@@ -205,7 +211,11 @@ type watched struct {
 // A flushing one is asked to let go of what it retains.
 type flushing struct{ *watched }
 
-func (f flushing) Flush(out *bolt.Collector) error { return f.Bolt.(bolt.Flusher).Flush(out) }
+func (f flushing) Flush(out *bolt.Collector) error {
+	err := f.Bolt.(bolt.Flusher).Flush(out)
+	f.seat.returned = true
+	return err
+}
 
 func (r *record) watchBolt(factory bolt.Factory) bolt.Factory {
 	return func() bolt.Bolt {
@@ -239,6 +249,8 @@ func (w *watched) Prepare(ctx context.Context, t *bolt.Task) error {
 func (w *watched) Execute(in tuple.Tuple, out *bolt.Collector) error {
 	s := w.seat
 	s.row++
+	s.unsent(w.record)
+	s.check(w.record, in)
 	s.emitted, s.kept, s.sending, s.anchored = 0, false, nil, nil
 	if s.trouble.any.Load() {
 		return w.troubled(in, out)
@@ -270,17 +282,21 @@ func (w *watched) troubled(in tuple.Tuple, out *bolt.Collector) error {
 }
 
 func (w *watched) Tick(out *bolt.Collector) error {
+	var err error
 	if t, is := w.Bolt.(bolt.Ticker); is {
-		return t.Tick(out)
+		err = t.Tick(out)
 	}
-	return nil
+	w.seat.returned = true
+	return err
 }
 
 func (w *watched) Finish(out *bolt.Collector) error {
+	var err error
 	if f, is := w.Bolt.(bolt.Finisher); is {
-		return f.Finish(out)
+		err = f.Finish(out)
 	}
-	return nil
+	w.seat.returned = true
+	return err
 }
 
 func (w *watched) Close() error {
