@@ -326,7 +326,8 @@ func (b *book) givenBack(t *tree, i int, m *message, harmed bool) {
 		case b.node.Queue == nil && t.failed(i):
 			b.others.fails(t.other(i), b.textOf(t, i))
 		case b.node.Queue != nil && b.others.ends(t.other(i)):
-			b.others.own.HandedBack++
+			b.others.own.HandedBack++ // and if it comes again, it is another one
+			b.record.harms.leaves(m.fault)
 		}
 		return
 	}
@@ -417,6 +418,7 @@ func (b *book) letter(l *task.DeadLetter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	text := fmt.Sprint(texts(l.Values))
+	b.record.letters.Add(1)
 	b.failedLate(text)
 	if b.node.Source == nil || l.Stream == topology.DeadLetterStream {
 		if !b.others.dies(text) {

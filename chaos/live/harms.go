@@ -72,6 +72,15 @@ func (h *harms) costs(n int32) {
 	h.all[n-1].costs()
 }
 
+// leaves books that a message is not waited for any more; n may be 0.
+func (h *harms) leaves(n int32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n > 0 {
+		h.all[n-1].open--
+	}
+}
+
 // of returns the harm that has ended a life; 0: none.
 func (h *harms) of(id tuple.TaskID, life tuple.Incarnation) int32 {
 	h.mu.Lock()

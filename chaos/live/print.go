@@ -93,6 +93,9 @@ func (r *Report) printMessages(line liner) {
 		line("to the end", "%s", histogram(f.Ends))
 		line("executions", "%s, %.2f a message, at most %s: %s", n(f.All), float64(f.All)/float64(f.Messages), n(f.Most), powers(f.Executions))
 	}
+	if r.Letters != r.Dead+r.Own.Dead {
+		line("dead letters", "%s: a message that is read again when its spout has died may die again", n(r.Letters))
+	}
 	if r.Failures > 0 {
 		line("failures", "%s a message failed or was rejected in a bolt, which no fault is charged with", amount.Of(r.Failures, "time"))
 	}

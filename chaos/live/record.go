@@ -31,6 +31,7 @@ type record struct {
 	healed   chan struct{} // closed when nothing is to do harm any more
 
 	seen, done, dead atomic.Int64 // messages of sources
+	letters          atomic.Int64 // of all
 
 	mu         sync.Mutex
 	violations []Violation

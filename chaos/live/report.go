@@ -23,6 +23,9 @@ type Report struct {
 
 	Seen int64 `json:"messages"` // emitted at least once
 	Dead int64 `json:"dead"`     // given up by Egret, which has said so
+	// Letters is how often Egret has said that of any message: of one that was read again
+	// it may say it again, and Dead has it once.
+	Letters int64 `json:"dead_letters"`
 	// Lost is how many were never executed to the end, and are not dead, of a run that has
 	// come to its end; of another one those only that Egret has said to be done. Open are
 	// the other ones of a run that has not.
@@ -132,7 +135,7 @@ func (r *run) report() *Report {
 			}
 		}
 	}
-	rep.Dead = rec.dead.Load()
+	rep.Dead, rep.Letters = rec.dead.Load(), rec.letters.Load()
 	rep.Violations, rep.More = rec.violations, rec.more
 	rep.parts(r)
 	for _, h := range rec.harms.all {
