@@ -599,7 +599,7 @@ func TestLiveUnsteadySource(t *testing.T) {
 // A queue is told the right thing of each of its messages.
 func TestLiveFindsWrongAnswers(t *testing.T) {
 	for says, odd := range map[string]func(q spout.Queue) spout.Queue{
-		"Egret has acked it, and it was not executed to the end":             func(q spout.Queue) spout.Queue { return &oddQueue{Queue: q, acks: true} },
+		"Egret has acked it, and it was not executed to the end":              func(q spout.Queue) spout.Queue { return &oddQueue{Queue: q, acks: true} },
 		"Egret has handed it back, and it has neither failed nor was it lost": func(q spout.Queue) spout.Queue { return &oddQueue{Queue: q, fails: true} },
 	} {
 		t.Run(says, func(t *testing.T) {

@@ -55,14 +55,19 @@ func chaosLiveCommand(topologies []*topology.Topology) *cobra.Command {
 func liveCommand(t *topology.Topology, use string) *cobra.Command {
 	params, wrong := t.Params()
 	o := liveOptions{run: runOptions{params: map[string]*textValue{}}}
-	path := " chaos live "
+	example := "  " + program() + " chaos live "
 	if use != "live" {
-		path += use + " "
+		example += use + " "
+	}
+	flags, known := lasting(t)
+	examples := []string{example + strings.Join(append(flags, "--kill '*' --every 200ms"), " ")}
+	if !known {
+		examples = append(examples, example+"--before 0s --faults 'at 0s kill *'   (if the input is over at once)")
 	}
 	c := &cobra.Command{
 		Use:     use,
 		Short:   "Run the topology " + t.Name() + " and do harm to its tasks",
-		Example: "  " + program() + path + strings.Join(append(lasting(t), "--kill '*' --every 200ms"), " "),
+		Example: strings.Join(examples, "\n"),
 		Long: `Run the topology ` + t.Name() + ` and do harm to its tasks, while a record outside of them
 counts what was executed of each message. At the end everything is healed, the sources
 are paused, the run drains, and a report says what became of the messages: it fails if
@@ -77,7 +82,10 @@ for any. Before it stands when: at 2s, every 200ms, from 1s to 2s; times are cou
 when the faults begin.
 
 The rate before, during and after is that of messages done; so give the topology an
-input that does not end, and no more of it than it can take.`,
+input that does not end, and no more of it than it can take.
+
+A message that is lost or times out is charged to the last fault before it. What is not
+looked at: which task a tuple is routed to, and values of kind any.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if wrong != nil || len(args) == 0 || len(args) == 1 && use == "live" && args[0] == t.Name() {
 				return nil
@@ -135,31 +143,44 @@ func (o *liveOptions) flags(f *pflag.FlagSet) {
 // faultHelp says of each fault that can be done to a running topology how it is written.
 func faultHelp() (lines []string) {
 	for _, k := range chaos.Kinds() {
-		if k.Live() {
-			lines = append(lines, fmt.Sprintf("%-26s %s", k.Usage(), k.Help()))
+		if !k.Live() {
+			continue
 		}
+		usage, help := k.Usage(), k.Help()
+		switch k { // the other forms need a simulator
+		case chaos.Panic:
+			usage, help = "panic WHO on 100", "panic on the Nth tuple from then on"
+		case chaos.Break:
+			usage, help = "break WHO", "the next call of a source errs"
+		}
+		lines = append(lines, fmt.Sprintf("%-20s %s", usage, help))
 	}
 	return lines
 }
 
 // lasting is what makes an input of a topology last as long as a run with the other flags,
 // as far as its parameters say.
-func lasting(t *topology.Topology) (flags []string) {
+func lasting(t *topology.Topology) (flags []string, known bool) {
 	params, _ := t.Params()
+	endless := false
 	for _, p := range params {
 		if strings.Contains(p.Usage, forEver) {
+			endless = true
 			if p.Default != "0" {
 				flags = append(flags, "--"+p.Name+" 0")
 			}
-			return flags
 		}
 	}
 	for _, p := range params {
 		if p.Name == "rate" && p.Default == "0" {
-			return []string{"--rate 100"}
+			rate := "--rate 10" // of an input of a few hundred messages
+			if endless {
+				rate += "000"
+			}
+			return append(flags, rate), true
 		}
 	}
-	return []string{"--before 0s"}
+	return flags, endless
 }
 
 // forEver is what the usage of a parameter has of which 0 gives an input without an end.
@@ -167,7 +188,7 @@ const forEver = "0: for ever"
 
 // longer is what to do about an input that has ended, for people.
 func longer(t *topology.Topology) string {
-	if flags := lasting(t); len(flags) > 0 && flags[0] != "--before 0s" {
+	if flags, _ := lasting(t); len(flags) > 0 {
 		return ", as with " + flags[0]
 	}
 	return ""

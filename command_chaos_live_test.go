@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/chaos/live"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/spout/from"
@@ -101,6 +102,8 @@ func TestChaosLiveRefuses(t *testing.T) {
 		"--guarantee twice":                 `--guarantee is "twice"`,
 		"--set every":                       "--set every has no value",
 		"--set none=1":                      "none",
+		"--rate 1000 --set rate=2":          "--set rate=2: rate has a value already, and takes one",
+		"--for 100ms":                       "--every is 500ms and --for 100ms: there would be no kill",
 		"--for 0s --before -1s":             "--before is -1s: use 0s to 24h",
 		"--on-stuck replace":                "unknown flag: --on-stuck",
 		"--state x":                         "unknown flag: --state",
@@ -124,4 +127,23 @@ func TestChaosLiveRefuses(t *testing.T) {
 	_, out, _ := runLine([]*topology.Topology{harmless(false)}, "chaos", "live", "--help")
 	require.Contains(t, out, "are given with --set: every.")
 	require.Contains(t, out, "stall WHO for 2s ")
+	require.Contains(t, out, "chaos live --kill '*' --every 200ms\n")
+	_, out, _ = runLine([]*topology.Topology{greet(io.Discard), harmless(false)}, "chaos", "live", greet(io.Discard).Name(), "--help")
+	require.Contains(t, out, "--before 0s --faults 'at 0s kill *' ")
+}
+
+// What the help lists can be done.
+func TestChaosLiveHelp(t *testing.T) {
+	require.NotEmpty(t, faultHelp())
+	for _, line := range faultHelp() {
+		usage, _, _ := strings.Cut(line, "  ")
+		usage, _, _ = strings.Cut(usage, " [")
+		text := strings.ReplaceAll(usage, "WHO", "in/0")
+		p, err := chaos.Parse("at 1s " + text)
+		if err != nil {
+			p, err = chaos.Parse(text)
+		}
+		require.NoError(t, err)
+		require.NoError(t, p.Live(), usage)
+	}
 }

@@ -1,12 +1,15 @@
 package live
 
 import (
+	"encoding/json"
 	"math"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/chaos"
@@ -108,4 +111,112 @@ func TestFoldedMessages(t *testing.T) {
 	require.EqualValues(t, 100_000, b.folded.Messages)
 	require.Zero(t, b.lost)
 	require.Empty(t, r.violations)
+}
+
+// Faults that are too close for it to be said which of them has cost what.
+func TestTogether(t *testing.T) {
+	var all []*harm
+	for _, x := range []struct {
+		ms   int
+		task string
+	}{{0, "a/0"}, {10, "a/1"}, {60, "b/0"}, {109, "a/0"}, {200, "a/1"}, {210, "a/0"}, {249, "b/1"}, {400, "b/0"}} {
+		all = append(all, &harm{Done: Done{At: time.Duration(x.ms) * time.Millisecond, Fault: chaos.Fault{Kind: chaos.Kill}, Task: x.task}})
+	}
+	require.Equal(t, []bool{false, false, true, true, true, true, true, false}, together(all))
+	require.Equal(t, 3, recoveries(all)[0].Close)
+	require.Empty(t, together(nil))
+}
+
+// A report says what it has not measured, and not that it was 0.
+func TestNotMeasured(t *testing.T) {
+	var r, back Report
+	r.Rates = Rates{Before: unmeasured, During: 0, After: unmeasured, Least: unmeasured, Good: unmeasured}
+	r.Plan = make(chaos.Plan, 0)
+	for range 7 {
+		r.Plan = append(r.Plan, chaos.Fault{Kind: chaos.Pause, Who: chaos.Who{Component: "in", Task: chaos.One}})
+	}
+	r.Planned = 90_000
+	r.Done = make([]Done, 7116)
+	text, err := json.Marshal(r.Rates)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"before":null,"during":0,"after":null,"least_during":null,"at_80_percent":null,"again_ns":null}`, string(text))
+	require.NoError(t, json.Unmarshal(text, &back.Rates))
+	require.False(t, back.Rates.Before.Measured())
+	require.True(t, back.Rates.During.Measured())
+	var b strings.Builder
+	r.Print(&b)
+	require.Contains(t, b.String(), "before not measured, during 0, after not measured\n")
+	require.NotContains(t, b.String(), "NaN")
+	require.NotContains(t, b.String(), "%!")
+	require.Contains(t, b.String(), "7,116 of 90,000 done: ")
+	require.Contains(t, b.String(), "; and 2 more\n")
+}
+
+// Of what is not known any more by its place, the values tell which one has died.
+func TestOthersAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := newOthers()
+		for range rapid.IntRange(0, 200).Draw(t, "steps") {
+			key := other{tuple.Incarnation(rapid.IntRange(1, 3).Draw(t, "life")), 1, rapid.IntRange(0, 5).Draw(t, "index")}
+			text := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "text")
+			switch rapid.IntRange(0, 4).Draw(t, "what") {
+			case 0:
+				o.message(key, true)
+			case 1:
+				o.fails(key, text)
+			case 2:
+				if o.ends(key) {
+					o.own.Done++
+				}
+			case 3:
+				o.dies(text)
+			case 4:
+				o.died(key.life)
+			}
+			require.Equal(t, o.own.Messages, o.own.ended()+int64(len(o.all)))
+			failed := 0
+			for text, keys := range o.failed {
+				require.NotEmpty(t, keys)
+				for _, k := range keys {
+					require.Equal(t, text, o.all[k].text)
+					failed++
+				}
+			}
+			for _, m := range o.all {
+				if m.text != "" {
+					failed--
+				}
+			}
+			require.Zero(t, failed)
+		}
+	})
+}
+
+// A message that comes again is the same one by its values; of one life it has to be.
+func TestValues(t *testing.T) {
+	for _, tt := range []struct {
+		life     tuple.Incarnation // of the second emission
+		value    int64
+		unsteady bool
+		wrong    int
+	}{{1, 5, false, 0}, {1, 6, false, 1}, {2, 5, false, 0}, {2, 6, true, 0}} {
+		r := newRecord()
+		b := newBook(r, 0, &topology.Node{Name: "in", Source: spout.Rows()})
+		b.name(0, "s")
+		emit := func(life tuple.Incarnation, seq uint64, value int64) {
+			var batch spout.Batch
+			var row tuple.Row
+			row.Set(&tuple.Schema{Fields: []string{"n"}}, []any{value})
+			batch.Append(0, &row)
+			batch.Position = position(1, "")
+			b.tree(tuple.TreeID{Incarnation: life, Seq: seq}, &batch, 0, 1, 1)
+		}
+		emit(1, 1, 5)
+		if tt.life > 1 {
+			b.died(1)
+		}
+		emit(tt.life, 2, tt.value)
+		require.Equal(t, tt.unsteady, b.splits[0].unsteady, "%+v", tt)
+		require.Len(t, r.violations, tt.wrong)
+	}
 }
