@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,11 +152,10 @@ func (telling) Tick(out *bolt.Collector) error {
 
 // What a source gives once only is gone with its task, and nobody can say that it is not.
 func TestLiveUnsteadySource(t *testing.T) {
-	n := int64(0)
+	var n atomic.Int64 // the life that was killed may be in it still
 	once := spout.Func(func(_ context.Context, out *spout.Out) error {
 		time.Sleep(time.Millisecond)
-		n++
-		out.Emit(n)
+		out.Emit(n.Add(1))
 		return nil
 	})
 	r := harmed(t, twice(once, slowly), "every 100ms from 51ms kill in", Config{}, nil)

@@ -88,11 +88,13 @@ type split struct {
 
 // A tree is one attempt of up to 256 messages.
 type tree struct {
-	id    tuple.TreeID
-	batch *spout.Batch
-	from  int // in the batch
-	split int // -1: of others
-	first int64
+	id tuple.TreeID
+	// The task uses batch for other messages when all of it are done: only number stays.
+	batch  *spout.Batch
+	number uint64
+	from   int // in the batch
+	split  int // -1: of others
+	first  int64
 	// counts has for each message the executions, times 2^32, and the copies that are
 	// under way. Tasks add to it without a lock.
 	counts   []atomic.Int64
@@ -153,7 +155,7 @@ func (b *book) find(id tuple.TreeID) *tree {
 // tree books that n messages of a batch are tried, each with so many copies. own is how
 // many a bolt has emitted of its own that were not known before.
 func (b *book) tree(id tuple.TreeID, batch *spout.Batch, from, n int, copies int64) (t *tree, own int64) {
-	t = &tree{id: id, batch: batch, from: from, split: -1, counts: make([]atomic.Int64, n), values: valuesOf(batch, from, n)}
+	t = &tree{id: id, batch: batch, number: batch.Number, from: from, split: -1, counts: make([]atomic.Int64, n), values: valuesOf(batch, from, n)}
 	if ordinal, _, read := cutPosition(batch.Position); read && b.node.Source != nil && batch.Split >= 0 {
 		t.split = batch.Split
 		t.first = ordinal - int64(batch.Len()) + int64(from)
@@ -514,6 +516,9 @@ func (b *book) valuesOf(t *tree, i int) []string {
 }
 
 func (b *book) textOf(t *tree, i int) string {
+	if t.from+i >= t.batch.Len() {
+		return "" // used again
+	}
 	s, cells := t.batch.Message(t.from + i)
 	return fmt.Sprint(texts(tuple.CloneRow(cells, s.Kinds)))
 }

@@ -13,7 +13,7 @@ type other struct {
 	index int
 }
 
-func (t *tree) other(i int) other { return other{t.id.Incarnation, t.batch.Number, t.from + i} }
+func (t *tree) other(i int) other { return other{t.id.Incarnation, t.number, t.from + i} }
 
 // Own counts the messages of no split.
 type Own struct {
