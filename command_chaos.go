@@ -76,9 +76,8 @@ both runs must be the same, event by event.
 Seeds run on all cores; what comes of one depends on nothing but its number. A seed
 that fails is named, with the fewest faults with which it fails and the command that
 repeats it, and the exit code is 1. --plan plays the scenes of the seeds with other
-faults than they draw, and --plan '' with none. An
-interrupt lets the seeds that have begun come to their end and reports on those that
-were run; the exit code is 1 then too.`,
+faults than they draw, and --plan '' with none. An interrupt lets the seeds that have
+begun come to their end and reports on those that were run; the exit code is 1 then too.`,
 		Example: `  chaos sim --seeds 500                 seeds 1 to 500
   chaos sim --minutes 10 --seed 1000    as many as go into 10 minutes, from 1,000 on
   chaos sim --seed 17 -v                every event of seed 17
