@@ -56,6 +56,32 @@ func hung(index uint16, suspects int) acker.Fail {
 	return acker.Fail{Index: index, Class: acker.Hung, Suspects: suspects, Err: "in bolt out, for 10s"}
 }
 
+// A tuple that comes of several attempts of one message fails it once when it kills.
+func TestOnePanicIsOneFailure(t *testing.T) {
+	o, b, _ := originOf(t, 1)
+	for seq := range uint64(3) { // three attempts are lost
+		var again *attempt
+		for _, a := range o.blame {
+			again = a
+		}
+		o.verdict(&acker.Verdict[run]{Seq: seq + 1, Outcome: acker.Lost, Holder: -1, Message: run{batch: b, n: 1, again: again}})
+		require.True(t, o.replay())
+	}
+	var a *attempt
+	for _, a = range o.blame {
+	}
+	late := func(seqs ...uint64) { // of one report
+		o.pass++
+		for _, seq := range seqs {
+			o.tooLate(acker.Fail{Seq: seq, Class: acker.Panicked, Err: "panic"})
+		}
+	}
+	late(1, 2, 3)
+	require.Equal(t, 1, a.failures)
+	late(1, 2, 3)
+	require.Equal(t, 1, a.failures, "they were counted")
+}
+
 // A message dies of hangs when it was alone in hand at the last one and in hand at
 // another, and of nothing less: not of being a neighbour, how often so ever.
 func TestHangsOfAMessage(t *testing.T) {

@@ -43,6 +43,7 @@ type origin struct {
 	overdue  int64         // messages that timed out
 	tellNext time.Duration // of them
 	blame    map[try]*attempt
+	pass     uint64 // counts the calls of settle
 	verdicts []acker.Verdict[run]
 	late     []acker.Fail
 	learned  []acker.Death
@@ -221,6 +222,7 @@ func (o *origin) replay() bool {
 
 // settle takes the ledger's verdicts.
 func (o *origin) settle() {
+	o.pass++
 	o.verdicts = o.ledger.Drain(o.verdicts[:0])
 	for i := range o.verdicts {
 		o.verdict(&o.verdicts[i])
@@ -318,6 +320,14 @@ func (o *origin) count(a *attempt, f *acker.Fail) {
 	if f.Class == acker.Hung {
 		o.hung(a, f)
 		return
+	}
+	if f.Class == acker.Panicked {
+		// A tuple may come of several attempts of one message, all but the last of them
+		// given back: its panic is one failure and comes as one report.
+		if a.pass == o.pass {
+			return
+		}
+		a.pass = o.pass
 	}
 	a.failures++
 	a.err = f.Err

@@ -49,7 +49,9 @@ func (rec *record) parcel(m *tuple.Parcel, to *proc) {
 	}
 	p.sent += uint64(m.Len())
 	rec.pairs.wait[to] += m.Len()
-	rec.waits(m.To, rec.pairs.wait[to])
+	if !rec.scene.own { // there nobody tells what was taken
+		rec.waits(m.To, rec.pairs.wait[to])
+	}
 	rec.edges.parcel(rec.w.Now(), m)
 	for i := range m.Slots {
 		if t := rec.trees.open[m.Slots[i].Tree]; t != nil {

@@ -20,7 +20,7 @@ import (
 // is pauses: before replays up to 10 s, before a life up to 10 s.
 const (
 	mostTime   = time.Hour
-	mostEvents = 2_000_000
+	mostEvents = 8_000_000
 )
 
 // A run is one run of a scene.

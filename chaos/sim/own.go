@@ -94,7 +94,7 @@ func newOwn(seed uint64, o *Options, log io.Writer) *run {
 func drawOwn(seed uint64, o *Options, plan *topology.Plan) *scene {
 	s := &scene{seed: seed, own: true}
 	s.drawSettings(rand.New(rand.NewPCG(seed, 0x6f776e)))
-	s.set.MaxReplays = 8
+	s.set.MaxReplays, s.set.PendingBytes = 8, 64<<20 // it may hold what it likes
 	if plan == nil {
 		return s
 	}

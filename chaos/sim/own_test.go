@@ -50,6 +50,15 @@ func TestOwnTopologyIsHarmed(t *testing.T) {
 	require.NotZero(t, s.Checks)
 }
 
+// More than a window of tuples may go to a task.
+func TestOwnManyTuples(t *testing.T) {
+	_, err := sim.Seed(1, sim.Options{Peaceful: true, Once: true, Topology: numbered(9000, func(_ *sim.Run, in tuple.Tuple, out *bolt.Collector) error {
+		out.Emit(in.Int64("n"))
+		return nil
+	})})
+	require.NoError(t, err)
+}
+
 // A bolt that acks what it has not done yet loses it when it dies.
 func TestOwnCheckFindsALoss(t *testing.T) {
 	f := first(t, 40, sim.Options{Topology: func(run *sim.Run) *topology.Topology {
