@@ -125,6 +125,7 @@ func Seed(seed uint64, o Options) (Report, error) {
 	}
 	f := &Failure{Seed: seed, Violation: *bad, Drawn: len(plan), own: o.Topology != nil}
 	if o.Plan != nil {
+		plan = append(chaos.Plan{}, plan...) // an empty one is a plan, too
 		f.Plan = plan
 	}
 	if o.Log != nil || o.Unshrunk || bad.Invariant == repeatable {

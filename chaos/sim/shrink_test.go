@@ -138,3 +138,15 @@ func TestShrinkOwn(t *testing.T) {
 	require.Equal(t, 3, f.Drawn)
 	require.ErrorContains(t, err, `with a Log to see its events and the Plan "at 1ms kill sink/0" (1 of its 3 faults)`)
 }
+
+// A scene that fails without any fault is repeated without any.
+func TestShrunkToNoPlanIsOne(t *testing.T) {
+	o := Options{Plan: new(chaos.Plan), Topology: func(run *Run) *topology.Topology {
+		run.Check(func(*Outcome) error { return errors.New("wrong") })
+		return topology.New("t", func(b *topology.Builder) { b.Spout("s", spout.Slice("x")).Emits("x") })
+	}}
+	_, err := Seed(1, o)
+	var f *Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, " --plan ''", f.Flag())
+}
