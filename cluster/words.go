@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/egretstream/egret/tuple"
+)
+
+// A NodeID names a node for ever: a random number that lies in its data directory.
+// Zero is no node.
+type NodeID uint64
+
+// String returns the 16 hexadecimal digits of the id.
+func (n NodeID) String() string { return fmt.Sprintf("%016x", uint64(n)) }
+
+// MarshalText and UnmarshalText are the same text.
+func (n NodeID) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
+
+// UnmarshalText reads what MarshalText has written.
+func (n *NodeID) UnmarshalText(text []byte) error {
+	v, err := strconv.ParseUint(string(text), 16, 64)
+	if err != nil || len(text) != 16 {
+		return fmt.Errorf("%q is no node: it has 16 hexadecimal digits", text)
+	}
+	*n = NodeID(v)
+	return nil
+}
+
+// A Boot counts the processes of a node, from 1. What ran in an earlier one is over.
+type Boot uint32
+
+// A Home is one process: a node and its boot.
+type Home struct {
+	Node NodeID `json:"node"`
+	Boot Boot   `json:"boot"`
+}
+
+func (h Home) String() string { return fmt.Sprintf("%v.%d", h.Node, h.Boot) }
+
+// A Member is a node as the membership sees it at the moment. What several nodes see
+// at the same time may differ.
+type Member struct {
+	Home
+	Name   string // for people; its address if it was given none
+	Addr   string // host:port, for everything between nodes
+	Keeps  bool   // it has a data directory, so it may vote
+	Alive  bool   // false: it does not answer, or has left
+	Left   bool   // it said so itself
+	Weight int    // how many tasks it should have beside others; 0 is 1
+}
+
+// A Status is what a topology is meant to do.
+type Status string
+
+const (
+	Active   Status = "active"
+	Inactive Status = "inactive" // its spouts emit nothing
+	Ending   Status = "ending"   // it was killed: what is open is finished
+	Done     Status = "done"     // all its input has ended
+	Failed   Status = "failed"   // it has stopped with an error
+)
+
+// Runs reports whether there are tasks of a topology with this status.
+func (s Status) Runs() bool { return s == Active || s == Inactive || s == Ending }
+
+// A Run is one submission of a topology: the epoch that was given to it.
+type Run uint32
+
+// A Spec is what a topology was submitted with.
+type Spec struct {
+	Topology    string              `json:"topology"`
+	Fingerprint string              `json:"fingerprint"` // of the program that submitted it
+	Params      map[string][]string `json:"params,omitempty"`
+	Parallel    map[string]int      `json:"parallel,omitempty"`
+	Guarantee   string              `json:"guarantee,omitempty"` // empty: that of the definition
+	Flags       map[string]string   `json:"flags,omitempty"`     // of run: max-pending and so on
+	Components  []Component         `json:"components"`          // in the order of the plan
+}
+
+// A Component is what placing has to know of one.
+type Component struct {
+	Name     string `json:"name"`
+	Parallel int    `json:"parallel"`
+	Spout    bool   `json:"spout,omitempty"` // a spout or a queue
+	To       []int  `json:"to,omitempty"`    // components that it sends to
+}
+
+// A Plan says where the tasks of a topology are. It is never changed; a later one has
+// a greater epoch.
+type Plan struct {
+	Epoch      uint32   `json:"epoch"`
+	Components []Layout `json:"components"`
+	Tasks      []Task   `json:"tasks"` // by tuple.TaskID
+}
+
+// A Layout is which tasks a component has: First to First+Parallel-1.
+type Layout struct {
+	First    tuple.TaskID `json:"first"`
+	Parallel int          `json:"parallel"`
+}
+
+// A Task is where one task is. Its lives there begin with tuple.NewIncarnation(Epoch,
+// 1): the epoch of the plan that put it there, so that one that stays has no new life
+// by a plan that is made for others. A task of a component that has others now has the
+// zero Home.
+type Task struct {
+	Component int    `json:"component"`
+	Index     int    `json:"index"`
+	Home      Home   `json:"home"`
+	Epoch     uint32 `json:"epoch"`
+}
+
+// A Place is one split of a component.
+type Place struct {
+	Component string `json:"component"`
+	Split     string `json:"split"`
+}
+
+// A Position says that everything in its place before it is done.
+type Position struct {
+	Place
+	Position string            `json:"position"`
+	Life     tuple.Incarnation `json:"life"`
+}
+
+// A Submission is a topology in the log.
+type Submission struct {
+	Spec
+	Run       Run                `json:"run"`
+	Status    Status             `json:"status"`
+	Reason    string             `json:"reason,omitempty"` // why it failed
+	Since     time.Time          `json:"since"`            // when the status changed, by the clock of who proposed it
+	Plan      *Plan              `json:"plan,omitempty"`   // nil: not placed yet
+	Next      *Plan              `json:"next,omitempty"`   // takes effect when nothing is open, or at the latest when that takes too long
+	Why       string             `json:"why,omitempty"`    // there is a Next
+	Positions map[Place]Position `json:"-"`
+}
