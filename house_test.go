@@ -57,9 +57,10 @@ var house = map[string]room{
 	"topology": {plans, true, "amount tuple spout bolt"},
 	"graph":    {plans, false, "topology"},
 
-	"acker":  {machines, false, "tuple mutation"},
-	"broker": {machines, false, "tuple mutation"},
-	"chaos":  {machines, true, ""},
+	"acker":   {machines, false, "tuple mutation"},
+	"broker":  {machines, false, "tuple mutation"},
+	"chaos":   {machines, true, ""},
+	"cluster": {machines, false, "tuple"},
 
 	"task": {behaviours, false, "amount mutation tuple metrics actor spout bolt topology acker broker"},
 

@@ -25,7 +25,7 @@ const FirstLimit = 64
 
 // A Meter is the sender's side of one pair. The zero value is a new pair.
 //
-// Invariant: sent and limit only grow.
+// Invariant: limit only grows; sent is what the receiver gets.
 type Meter struct {
 	sent  uint64
 	limit uint64 // the highest heard of, 0 before the first
@@ -47,6 +47,9 @@ func (m *Meter) Room() int {
 
 // Sent counts a parcel of n tuples that has been sent.
 func (m *Meter) Sent(n int) { m.sent += uint64(n) }
+
+// Unsent takes back n tuples of a parcel, which did not travel after all.
+func (m *Meter) Unsent(n int) { m.sent -= uint64(n) }
 
 // Raise takes in a limit, late or repeated ones too, and reports whether there
 // is room now where there was none.

@@ -69,6 +69,9 @@ func NewWindow(senders int, s Settings) *Window {
 	return w
 }
 
+// Add makes room for one more sender, named by the next index.
+func (w *Window) Add() { w.senders = append(w.senders, sender{told: FirstLimit}) }
+
 // Size returns how many tuples the window has room for now, over all senders.
 func (w *Window) Size() int {
 	if w.weight == 0 {

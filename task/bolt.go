@@ -74,6 +74,8 @@ type boltTask struct {
 	flushCall uint64  // calls when Flush was last called
 	open      int     // senders that have not
 	empty     [][]*tuple.Parcel
+	spare     []*tuple.Parcel       // empty, for what comes from other nodes
+	gone      map[tuple.TaskID]bool // of senders: the plan has them no more
 	window    *broker.Window
 	step      int           // tuples until the clock is read
 	careful   time.Duration // until then step is 1
@@ -112,7 +114,7 @@ func (t *boltTask) Start(ctx actor.Context) {
 	}
 	t.reports.accounts = t.unreported
 	t.out.bolt = t
-	t.onDeath = t.forgetSender
+	t.onDeath, t.onReplan = t.forgetSender, t.replanned
 	t.senders = t.plan.Senders(t.plan.Tasks[t.id].Component)
 	t.index = make([]int32, len(t.plan.Tasks)) // -1: sends nothing here
 	for i := range t.index {
@@ -227,6 +229,10 @@ func (t *boltTask) Receive(ctx actor.Context, msg any) {
 	switch msg := msg.(type) {
 	case *tuple.Parcel:
 		t.parcel(msg)
+	case *Encoded:
+		if p := t.decode(msg); p != nil {
+			t.parcel(p)
+		}
 	case *End:
 		if t.current(msg.From, msg.FromLife, msg.ToLife) {
 			if i := t.index[msg.From]; !t.eof[i] {
@@ -308,7 +314,7 @@ func (t *boltTask) forgetSender(task tuple.TaskID) {
 	t.window.Reset(int(i))
 	t.empty[i] = nil
 	t.news(int(i), false)
-	if t.eof[i] {
+	if t.eof[i] && !t.gone[task] {
 		t.eof[i] = false
 		t.open++
 	}
@@ -342,6 +348,9 @@ func (t *boltTask) Turn(ctx actor.Context) bool {
 	}
 	if !more {
 		t.rest()
+		if t.halt > 0 && t.idle() {
+			t.sayRest()
+		}
 	}
 	t.m.Queued.Set(int64(t.queued))
 	t.m.Room.Set(int64(t.out.roomLeft()))
@@ -383,7 +392,7 @@ func (t *boltTask) tick() {
 		t.nextTick += (late/t.node.Every + 1) * t.node.Every // those that were missed are not made up for
 	}
 	t.after(t.nextTick-t.now, tick{})
-	if t.out.kept > 0 && !mutation.Is(mutation.TickBlocked) {
+	if t.halt > 0 || t.out.kept > 0 && !mutation.Is(mutation.TickBlocked) {
 		t.owed = true // once, however many were missed
 		return
 	}

@@ -35,6 +35,8 @@ type core struct {
 	dead    bool          // this life has ended; everything that comes is dropped
 	ended   bool          // the end of input has been passed on
 	onDeath func(tuple.TaskID)
+	// onReplan, if not nil, is called when plan and outbox are those of another plan.
+	onReplan func()
 
 	call     *call
 	blocked  blockedCalls
@@ -42,6 +44,9 @@ type core struct {
 	seen     bool            // the supervisor has looked into the parcel in hand, and may look on
 	replaced bool            // another life has taken the place of this one
 	refused  *metrics.Shared // what it says then
+
+	halt   uint32 // which Halt emits nothing new; 0: none
+	rested uint32 // the last one of which AtRest was said
 }
 
 func (c *core) setup(plan *topology.Plan, set *Settings, p Peer, peers []Peer, m *metrics.Task, sup actor.Ref) {
@@ -104,7 +109,7 @@ func (c *core) learn(p Peer) {
 		c.reports.forget(p.Task, p.Life) // a dead ledger needs no report
 		c.reports.lostTo(p.Task)         // edges made and not yet reported
 		c.out.dropTo(p.Task, p.Life)     // parcels, total and limit of the pair
-		known.Life, known.Ref = p.Life, nil
+		known.Life, known.Ref, known.Far = p.Life, nil, p.Far
 		if c.onDeath != nil {
 			c.onDeath(p.Task)
 		}
@@ -114,8 +119,8 @@ func (c *core) learn(p Peer) {
 		}
 	}
 	if p.Ref != nil && known.Ref == nil {
-		known.Ref = p.Ref
-		c.out.found(p.Task, p.Ref)
+		known.Ref, known.Far = p.Ref, p.Far
+		c.out.found(p)
 		c.reports.flushTo(p.Task)
 		if tap := c.set.Tap; tap != nil {
 			tap.Learned(c.id, p)
@@ -162,6 +167,10 @@ func (c *core) receive(msg any) bool {
 		for _, p := range msg.Peers {
 			c.learn(p)
 		}
+	case *replanned:
+		c.replan(msg)
+	case halt:
+		c.halt, c.rested = msg.n, 0
 	case ask:
 		c.out.ask()
 	case press:

@@ -43,7 +43,7 @@ func (t *boltTask) work() (more bool) {
 				return false
 			}
 		}
-		if t.owed {
+		if t.owed && t.halt == 0 {
 			t.owed = false
 			t.callTick()
 			if t.dead || t.out.kept > 0 {
@@ -174,7 +174,11 @@ func (t *boltTask) executed(sender, n int, p *tuple.Parcel) {
 	}
 	if t.hand == nil && !t.set.AlwaysEncode && !t.seen {
 		p.Reset()
-		t.empty[sender] = append(t.empty[sender], p)
+		if !t.peers[p.From].Far {
+			t.empty[sender] = append(t.empty[sender], p)
+		} else if len(t.spare) < freeParcels {
+			t.spare = append(t.spare, p)
+		}
 	}
 	t.window.Executed(sender, n)
 	if limit, tell := t.window.Raise(sender); tell || len(t.empty[sender]) >= emptyParcels {
@@ -187,7 +191,7 @@ func (t *boltTask) tell(sender int, limit uint64) {
 	if peer.Ref == nil {
 		return // it will ask
 	}
-	t.ctx.Send(peer.Ref, &Limit{
+	t.say(peer.Task, &Limit{
 		From: t.id, FromLife: t.life, To: peer.Task, ToLife: peer.Life,
 		Total: limit, Each: t.window.Each(), Parcels: t.empty[sender],
 	})

@@ -51,6 +51,7 @@ type Peer struct {
 	Task tuple.TaskID
 	Life tuple.Incarnation
 	Ref  actor.Ref // nil: not known yet
+	Far  bool      // it is on another node, and Ref is the link to that
 }
 
 // Peers tells a task of others, at the start and after each death.
@@ -127,7 +128,11 @@ func Class(msg any) string {
 		return "peers"
 	case tick:
 		return "tick"
-	case Drain, Stop, ended, failed, committed, underWay, kept, replayed, *Letters:
+	case *Far:
+		return Class(m.Msg)
+	case *Encoded:
+		return "parcel"
+	case Drain, Stop, Halt, halt, *Replan, *replanned, *Elsewhere, ended, failed, committed, underWay, kept, replayed, *Letters:
 		return "control"
 	case actor.Terminated:
 		return "terminated"

@@ -79,7 +79,7 @@ func (o *origin) setup() {
 	})
 	// A life that begins when others have died knows that from the start.
 	for id, p := range c.peers {
-		if p.Life > tuple.NewIncarnation(c.plan.Epoch, 1) && tuple.TaskID(id) != c.id {
+		if p.Life > c.first() && tuple.TaskID(id) != c.id {
 			o.ledger.Lost(c.now, acker.Death{Task: tuple.TaskID(id), Life: p.Life - 1})
 		}
 	}

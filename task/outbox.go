@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/broker"
 	"github.com/egretstream/egret/mutation"
@@ -75,6 +74,7 @@ type pair struct {
 	task  tuple.TaskID
 	bit   uint64
 	ref   actor.Ref // nil while the task's address is not known
+	far   bool      // it is on another node
 	meter broker.Meter
 	pace  pace
 	kept  []*tuple.Parcel // closed without room, oldest first
@@ -119,25 +119,14 @@ func (o *outbox) setup(c *core, seed uint64) error {
 		to := &c.plan.Components[r.To]
 		for i := range to.Parallel {
 			if id := to.First + tuple.TaskID(i); o.byTask[id] == nil {
-				o.byTask[id] = &pair{task: id, bit: acker.Bit(id), ref: c.peers[id].Ref, pace: pace{at: c.now}}
-				o.pairs = append(o.pairs, o.byTask[id])
+				o.pair(id)
 			}
 		}
 	}
 	o.streams = make([]output, len(c.node.Streams))
 	for i := range c.node.Outputs {
 		def := &c.node.Outputs[i]
-		to := &c.plan.Components[def.To]
-		r := route{Route: def, lanes: make([]lane, to.Parallel), home: c.plan.Tasks[c.id].Index % to.Parallel}
-		for k := range r.lanes {
-			r.lanes[k] = lane{pair: o.byTask[to.First+tuple.TaskID(k)], input: def.Input, stream: def.Stream, size: o.size}
-		}
-		if def.Grouping == topology.Fields {
-			r.owner = make([]uint16, tuple.KeyGroups)
-			for g := range r.owner {
-				r.owner[g] = uint16(tuple.Owner(g, to.Parallel))
-			}
-		}
+		r := o.route(def)
 		if err := r.choice.setup(c, def); err != nil {
 			return err
 		}
@@ -356,6 +345,10 @@ func (o *outbox) send(pr *pair, p *tuple.Parcel) {
 		pr.pace.at = o.c.now
 	}
 	o.streams[p.Stream].sent += int64(n)
+	if pr.far {
+		o.sendFar(pr, p)
+		return
+	}
 	if o.c.set.AlwaysEncode {
 		p = o.recode(pr, p)
 	}
@@ -451,7 +444,7 @@ func (o *outbox) ask() {
 	}
 	for i := range o.pairs {
 		if pr := o.pairs[i]; pr.ref != nil && (len(pr.kept) > 0 || o.held > 0 && pr.room() <= 0) {
-			o.c.ctx.Send(pr.ref, &Ask{From: o.c.id, FromLife: o.c.life, To: pr.task, ToLife: o.c.peers[pr.task].Life})
+			o.c.say(pr.task, &Ask{From: o.c.id, FromLife: o.c.life, To: pr.task, ToLife: o.c.peers[pr.task].Life})
 		}
 	}
 	o.c.m.Throttled.Add(int64(o.c.now - o.since)) // up to now: it may last
@@ -461,12 +454,13 @@ func (o *outbox) ask() {
 }
 
 // found gives a pair its address.
-func (o *outbox) found(task tuple.TaskID, ref actor.Ref) {
-	pr := o.byTask[task]
+func (o *outbox) found(p Peer) {
+	pr := o.byTask[p.Task]
 	if pr == nil {
 		return
 	}
-	pr.ref = ref
+	pr.ref, pr.far = p.Ref, p.Far
+	o.nearest()
 	o.drain(pr)
 	o.release()
 	if pr.dry {
@@ -508,7 +502,7 @@ func (o *outbox) wet() {
 
 func (o *outbox) sayDry(pr *pair, not bool) {
 	if pr.ref != nil {
-		o.c.ctx.Send(pr.ref, &Dry{From: o.c.id, FromLife: o.c.life, To: pr.task, ToLife: o.c.peers[pr.task].Life, Not: not})
+		o.c.say(pr.task, &Dry{From: o.c.id, FromLife: o.c.life, To: pr.task, ToLife: o.c.peers[pr.task].Life, Not: not})
 	}
 }
 
@@ -558,7 +552,7 @@ func (o *outbox) end() {
 func (o *outbox) endTo(pr *pair) {
 	pr.done = true
 	if pr.ref != nil {
-		o.c.ctx.Send(pr.ref, &End{From: o.c.id, FromLife: o.c.life, To: pr.task, ToLife: o.c.peers[pr.task].Life})
+		o.c.say(pr.task, &End{From: o.c.id, FromLife: o.c.life, To: pr.task, ToLife: o.c.peers[pr.task].Life})
 	}
 }
 

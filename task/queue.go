@@ -139,6 +139,9 @@ func (t *queueTask) Turn(ctx actor.Context) bool {
 	} else {
 		t.out.flush(0)
 		t.rest()
+		if t.halt > 0 && t.idle() {
+			t.sayRest()
+		}
 	}
 	t.m.Room.Set(int64(t.out.roomLeft()))
 	t.out.publish()
@@ -158,7 +161,7 @@ func (t *queueTask) work() (more bool) {
 			return false
 		}
 		if t.cur == nil {
-			if t.ready == nil {
+			if t.ready == nil || t.halt > 0 {
 				return false
 			}
 			t.cur, t.next, t.ready = t.ready, 0, nil

@@ -30,7 +30,7 @@ func (r *reporter) setup(c *core) {
 	r.open = make([]*acker.Report, len(c.plan.Tasks))
 	// A life may begin when others have died already.
 	for id := range c.peers {
-		if p := c.peers[id]; c.out.byTask[id] != nil && p.Life > tuple.NewIncarnation(c.plan.Epoch, 1) {
+		if p := c.peers[id]; c.out.byTask[id] != nil && p.Life > c.first() {
 			r.view = append(r.view, acker.Death{Task: tuple.TaskID(id), Life: p.Life - 1})
 		}
 	}
@@ -188,25 +188,23 @@ func (r *reporter) flushTo(task tuple.TaskID) {
 		r.drop(task)
 		return // one's own ledger is told directly; nothing comes here
 	}
-	ref := r.c.peers[task].Ref
-	if ref == nil {
+	if r.c.peers[task].Ref == nil {
 		return
 	}
 	m.View = r.view
 	r.open[task] = nil
 	r.drop(task)
-	r.c.ctx.Send(ref, m)
+	r.c.say(task, m)
 }
 
 // unseal sends the sealed reports for one ledger, if it can be reached now.
 func (r *reporter) unseal(task tuple.TaskID) {
-	ref := r.c.peers[task].Ref
-	if ref == nil {
+	if r.c.peers[task].Ref == nil {
 		return
 	}
 	r.sealed = slices.DeleteFunc(r.sealed, func(m *acker.Report) bool {
 		if m.To == task {
-			r.c.ctx.Send(ref, m)
+			r.c.say(task, m)
 		}
 		return m.To == task
 	})

@@ -48,6 +48,9 @@ type Settings struct {
 
 	// Tap, if not nil, is told everything; see there.
 	Tap *Tap
+
+	// Share is what this node has of the run; nil: all of it.
+	Share *Share
 }
 
 // A Verdict says what became of the messages First to First+N-1 of a batch, which

@@ -416,6 +416,9 @@ func (t *spoutTask) Turn(ctx actor.Context) bool {
 	} else {
 		t.out.flush(0)
 		t.rest()
+		if t.halt > 0 && t.idle() {
+			t.sayRest()
+		}
 	}
 	t.m.Room.Set(int64(t.out.roomLeft()))
 	if t.origin != nil {
@@ -438,7 +441,7 @@ func (t *spoutTask) work() (more bool) {
 		if t.out.kept > 0 || t.dead {
 			return false
 		}
-		if t.cur == nil && !t.choose() {
+		if t.cur == nil && (t.halt > 0 || !t.choose()) {
 			return false
 		}
 		n := t.emit()

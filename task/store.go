@@ -189,8 +189,8 @@ func (k *keeper) noBacklog() {
 	}
 	k.backlog = false
 	for id := range k.s.children {
-		if k.s.plan.Node(tuple.TaskID(id)).Queue == nil {
-			k.s.ctx.Send(k.s.children[id].ref, &Letters{Last: true})
+		if c := &k.s.children[id]; k.s.plan.Node(tuple.TaskID(id)).Queue == nil && !c.far {
+			k.s.ctx.Send(c.ref, &Letters{Last: true})
 		}
 	}
 }
@@ -224,7 +224,7 @@ func (k *keeper) lettersOf(task tuple.TaskID) (all []*DeadLetter) {
 func (k *keeper) commit(m *committed) {
 	c := k.s.plan.Tasks[m.task].Component
 	k.positions[c][m.split] = m.position
-	if k.s.set.Store != nil {
+	if k.s.set.Store != nil || k.s.set.Share != nil {
 		k.changed[place{c, m.split}] = change{m.position, m.task, m.life, m.index}
 		k.write()
 	}
@@ -248,6 +248,15 @@ func (k *keeper) write() {
 		}
 		return strings.Compare(a.Split, b.Split)
 	})
+	if share := k.s.set.Share; share != nil && len(positions) > 0 {
+		k.s.ctx.Send(share.Over, &SavePositions{share.Run, positions})
+		return
+	}
+	k.store(positions)
+}
+
+// store gives the store what is to be saved.
+func (k *keeper) store(positions []Position) {
 	store, letters := k.s.set.Store, k.letters
 	k.s.ctx.Block(func() any {
 		refused, err := store.Save(positions, letters)
@@ -340,6 +349,34 @@ func (k *keeper) saved(m saved) {
 	k.pause(max(commitEvery, saveShare*(now-k.began)))
 }
 
+// savedFar is told that the positions which were asked to be saved are durable.
+func (k *keeper) savedFar(m Saved) {
+	if !k.busy {
+		return
+	}
+	if len(k.letters) > 0 && k.s.set.Store != nil {
+		k.store(nil)
+		return
+	}
+	k.saved(saved{refused: m.Refused})
+}
+
+// renew takes in positions that other nodes have committed.
+func (k *keeper) renew(all map[string]map[string]string) {
+	for i := range k.s.plan.Components {
+		for split, position := range all[k.s.plan.Components[i].Name] {
+			p := place{i, split}
+			if _, own := k.changed[p]; own {
+				continue
+			}
+			if _, own := k.save[p]; own {
+				continue
+			}
+			k.positions[i][split] = position
+		}
+	}
+}
+
 func (k *keeper) pause(d time.Duration) {
 	k.waiting = true
 	k.s.ctx.After(d, saveAgain{})
@@ -353,6 +390,9 @@ func (k *keeper) finish() {
 	}
 	if !k.busy && len(k.changed)+len(k.done) == 0 {
 		k.s.done(k.s.err)
+		if share := k.s.set.Share; share != nil {
+			k.s.ctx.Send(share.Over, Over{share.Run, k.s.err})
+		}
 		return
 	}
 	if k.failures == 0 {

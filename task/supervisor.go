@@ -52,6 +52,10 @@ type Supervisor struct {
 	behind    []string // tasks that were left behind, for people
 	waits     []waiting
 	over      bool // done was called
+
+	saidEnded   bool                               // to who is over it
+	halted      uint32                             // which Halt; 0: none
+	restedTasks map[tuple.TaskID]tuple.Incarnation // who has said that it has nothing left to do, of that
 }
 
 type child struct {
@@ -65,7 +69,8 @@ type child struct {
 	tuples  int64              // progress of the lives before this one
 	why     *failed
 	ended   bool
-	gone    bool // its actor has ended and there will be no other
+	far     bool // it is on another node, and ref is the link to that
+	gone    bool // its actor has ended and there will be no other here
 	call    *call
 	watch   watch
 	careful time.Duration // tuple by tuple until then
@@ -82,24 +87,29 @@ func (s *Supervisor) Start(ctx actor.Context) {
 	s.ctx = ctx
 	s.children = make([]child, len(s.plan.Tasks))
 	for id := range s.children {
-		s.children[id] = child{life: tuple.NewIncarnation(s.plan.Epoch, 1)}
+		far := !s.here(tuple.TaskID(id))
+		s.children[id] = child{life: s.base(tuple.TaskID(id)), far: far, gone: far, ended: far}
 	}
+	s.restedTasks = map[tuple.TaskID]tuple.Incarnation{}
 	s.keep.start(s)
-	for id := range s.children {
-		s.spawn(tuple.TaskID(id))
+	var own []tuple.TaskID
+	for i := range s.children {
+		if id := tuple.TaskID(i); s.here(id) {
+			s.spawn(id)
+			own = append(own, id)
+		}
 	}
-	s.running = len(s.children)
-	all := &Peers{Peers: s.peers()}
-	for id := range s.children {
-		ctx.Send(s.children[id].ref, all)
-	}
+	s.running = len(own)
+	s.tell(&Peers{Peers: s.peers()})
+	s.sayLives(s.own(own))
+	s.sayEnded()
 	s.watchEvery(s.set.StuckAfter / 4)
 }
 
 func (s *Supervisor) peers() []Peer {
 	ps := make([]Peer, len(s.children))
 	for id, c := range s.children {
-		ps[id] = Peer{Task: tuple.TaskID(id), Life: c.life, Ref: c.ref}
+		ps[id] = Peer{Task: tuple.TaskID(id), Life: c.life, Ref: c.ref, Far: c.far}
 	}
 	return ps
 }
@@ -145,6 +155,9 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 	if s.draining && s.plan.Node(id).Reads() && !mutation.Is(mutation.DrainForgotten) {
 		s.ctx.Send(c.ref, Drain{})
 	}
+	if s.halted > 0 {
+		s.ctx.Send(c.ref, halt{s.halted})
+	}
 }
 
 func (s *Supervisor) Receive(ctx actor.Context, msg any) {
@@ -154,9 +167,10 @@ func (s *Supervisor) Receive(ctx actor.Context, msg any) {
 		c := &s.children[msg.task]
 		if msg.life == c.life && !c.ended {
 			c.ended = true
-			if s.running--; s.running == 0 {
+			if s.running--; s.running == 0 && s.set.Share == nil {
 				s.stop(nil)
 			}
+			s.sayEnded()
 		}
 	case failed:
 		c := &s.children[msg.task]
@@ -194,7 +208,7 @@ func (s *Supervisor) Receive(ctx actor.Context, msg any) {
 	case Stop:
 		s.stop(fmt.Errorf("%w: stopped with %s open", ErrDrain, amount.Of(s.open(), "message")))
 	default:
-		if s.keep.receive(msg) {
+		if s.keep.receive(msg) || s.share(msg) {
 			break
 		}
 		panic(fmt.Sprintf("supervisor got a %T", msg))
@@ -218,8 +232,8 @@ func (s *Supervisor) drain(deadline time.Duration) {
 	s.keep.noBacklog()
 	s.ctx.After(deadline, drainOver{deadline})
 	for id := range s.children {
-		if s.plan.Node(tuple.TaskID(id)).Reads() {
-			s.ctx.Send(s.children[id].ref, Drain{})
+		if c := &s.children[id]; s.plan.Node(tuple.TaskID(id)).Reads() && !c.far {
+			s.ctx.Send(c.ref, Drain{})
 		}
 	}
 }
@@ -230,7 +244,7 @@ var ErrKilled = errors.New("killed")
 func (s *Supervisor) terminated(msg actor.Terminated) {
 	for id := range s.children {
 		c := &s.children[id]
-		if c.ref != msg.Ref || c.gone {
+		if c.ref != msg.Ref || c.gone || c.far {
 			continue
 		}
 		if s.stopping > 0 {
@@ -303,16 +317,18 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool, until time.Dura
 	if c.ended {
 		c.ended = false
 		s.running++
+		s.sayEnded()
 	}
 	c.life++
 	s.spawn(id)
 	news := &Peers{Peers: []Peer{{Task: id, Life: c.life, Ref: c.ref}}}
 	for other := range s.children {
-		if tuple.TaskID(other) != id && !mutation.Is(mutation.SilentSupervisor) {
-			s.ctx.Send(s.children[other].ref, news)
+		if c := &s.children[other]; tuple.TaskID(other) != id && !c.far && c.ref != nil && !mutation.Is(mutation.SilentSupervisor) {
+			s.ctx.Send(c.ref, news)
 		}
 	}
 	s.ctx.Send(c.ref, &Peers{Peers: s.peers()})
+	s.sayLives(s.own([]tuple.TaskID{id}))
 }
 
 // progress is how far a task has come in all its lives: a task that gets on does

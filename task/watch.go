@@ -100,7 +100,7 @@ func (s *Supervisor) overslept() {
 
 func (s *Supervisor) lookAt(id tuple.TaskID) {
 	c, now := &s.children[id], s.ctx.Now()
-	if c.gone {
+	if c.gone || c.ref == nil {
 		return
 	}
 	w := &c.watch
@@ -249,7 +249,7 @@ func (s *Supervisor) beCareful(id tuple.TaskID) {
 	for i := range n.Parallel {
 		c := &s.children[n.First+tuple.TaskID(i)]
 		c.careful = until
-		if other := n.First + tuple.TaskID(i); other != id { // whose next life is told when it is made
+		if other := n.First + tuple.TaskID(i); other != id && !c.far { // whose next life is told when it is made
 			s.ctx.Send(c.ref, careful{until})
 		}
 	}
@@ -306,7 +306,7 @@ func (s *Supervisor) blame(id tuple.TaskID, p *tuple.Parcel, call metrics.Sight,
 		r.Fails = append(r.Fails, acker.Fail{Seq: m.tree.Seq, Index: m.index, Class: acker.Hung, Suspects: n, Err: text})
 	}
 	for _, r := range reports {
-		s.ctx.Send(s.children[r.To].ref, r)
+		s.sayTo(r.To, r)
 	}
 }
 

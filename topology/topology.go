@@ -35,6 +35,11 @@ type Options struct {
 	Guarantee *Guarantee
 	// Epoch numbers the plans of a topology; a later plan has a greater one.
 	Epoch uint32
+	// Tasks, if not nil, are the tasks by their number, and First the first one of each
+	// component, in the plan's order: where numbers were given elsewhere, and some of
+	// them belong to nobody any more.
+	Tasks []Task
+	First []tuple.TaskID
 }
 
 // Params runs the definition with the default of every parameter and returns the
@@ -87,6 +92,12 @@ func (b *Builder) compile(name string, o *Options) *Plan {
 		n.First = tuple.TaskID(len(p.Tasks))
 		for k := range n.Parallel {
 			p.Tasks = append(p.Tasks, Task{Component: i, Index: k})
+		}
+	}
+	if o.Tasks != nil {
+		p.Tasks = o.Tasks
+		for i := range p.Components {
+			p.Components[i].First = o.First[i]
 		}
 	}
 	for _, c := range b.components { // as declared, which is the order of routes

@@ -28,6 +28,18 @@ func DecodeParcel(b []byte, into *Parcel, schema *Schema) error {
 	return fmt.Errorf("%w for stream %s.%s: %w", ErrCorrupt, schema.Component, schema.Stream, d.err)
 }
 
+// InputOf returns for which of the receiver's inputs a parcel in wire form is, which
+// says the schema that it is to be decoded with. It looks at nothing else.
+func InputOf(b []byte) (int, error) {
+	d := decoder{b: b}
+	var p Parcel
+	d.address(&p)
+	if d.err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrCorrupt, d.err)
+	}
+	return p.Input, nil
+}
+
 // A decoder reads through b. After the first mistake err is set and nothing
 // that is read counts.
 type decoder struct {
@@ -63,10 +75,9 @@ func (d *decoder) number(what string, max uint64) uint64 {
 	return n
 }
 
-func (d *decoder) parcel(p *Parcel) {
+func (d *decoder) address(p *Parcel) {
 	if len(d.b) == 0 || d.b[0] != wireVersion {
 		d.corrupt("it does not begin with the version, %d", wireVersion)
-		return
 	}
 	d.o = 1
 	p.From = TaskID(d.number("sender", math.MaxUint32))
@@ -74,6 +85,10 @@ func (d *decoder) parcel(p *Parcel) {
 	p.FromLife = Incarnation(d.number("life of the sender", math.MaxUint64))
 	p.ToLife = Incarnation(d.number("life of the receiver", math.MaxUint64))
 	p.Input = int(d.number("input", math.MaxInt32))
+}
+
+func (d *decoder) parcel(p *Parcel) {
+	d.address(p)
 	p.Opened = time.Duration(unzigzag(d.number("time of opening", math.MaxUint64)))
 	d.kinds(p)
 	n := int(d.number("number of tuples", MaxParcel))
