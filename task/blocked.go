@@ -160,8 +160,11 @@ type waiting struct {
 func (s *Supervisor) seeCalls() {
 	for id := range s.children {
 		c := &s.children[id]
+		if c.gone {
+			continue
+		}
 		call, since := c.call.Look()
-		if c.gone || call == 0 || !call.Same(c.watch.call) {
+		if call == 0 || !call.Same(c.watch.call) {
 			continue
 		}
 		if d := s.ctx.Now() - min(max(since, c.watch.before), c.watch.first); d >= leaveAfter {

@@ -106,7 +106,7 @@ func NewBolt(alive context.Context, plan *topology.Plan, set *Settings, p Peer, 
 }
 
 func (t *boltTask) Start(ctx actor.Context) {
-	if !t.start(ctx) {
+	if !t.start(ctx, t) {
 		return
 	}
 	if len(t.letters) > 0 {
@@ -224,6 +224,9 @@ func (t *boltTask) died(value any, inHand string) {
 func (t *boltTask) Receive(ctx actor.Context, msg any) {
 	t.enter(ctx)
 	if t.dead {
+		return
+	}
+	if t.set.Share != nil && t.tooEarly(msg) {
 		return
 	}
 	switch msg := msg.(type) {

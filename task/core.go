@@ -45,8 +45,10 @@ type core struct {
 	replaced bool            // another life has taken the place of this one
 	refused  *metrics.Shared // what it says then
 
-	halt   uint32 // which Halt emits nothing new; 0: none
-	rested uint32 // the last one of which AtRest was said
+	self   actor.Behavior // the task
+	early  []any          // what lives of a later plan have said
+	halt   uint32         // which Halt emits nothing new; 0: none
+	rested uint32         // the last one of which AtRest was said
 }
 
 func (c *core) setup(plan *topology.Plan, set *Settings, p Peer, peers []Peer, m *metrics.Task, sup actor.Ref) {
@@ -63,7 +65,8 @@ func (c *core) tracked() bool { return c.plan.Guarantee == topology.AtLeastOnce 
 
 // start is the first part of both kinds' Start. It returns false if that has
 // ended this life, and the run.
-func (c *core) start(ctx actor.Context) bool {
+func (c *core) start(ctx actor.Context, self actor.Behavior) bool {
+	c.self = self
 	c.enter(ctx)
 	if err := c.out.setup(c, ctx.Rand().Uint64()); err != nil {
 		c.fail(fmt.Errorf("%s: %w", c.m.Name, err), true, true)
@@ -144,6 +147,9 @@ func (c *core) current(from tuple.TaskID, fromLife, toLife tuple.Incarnation) bo
 // receive handles what both kinds of task understand. It returns false for
 // anything else.
 func (c *core) receive(msg any) bool {
+	if c.set.Share != nil && c.tooEarly(msg) {
+		return true
+	}
 	switch msg := msg.(type) {
 	case *Limit:
 		if c.current(msg.From, msg.FromLife, msg.ToLife) || mutation.Is(mutation.LimitOfAnyLife) {

@@ -22,6 +22,7 @@ type Far struct {
 // stay in order.
 type Encoded struct {
 	From, To tuple.TaskID
+	FromLife tuple.Incarnation
 	Tuples   int
 	Bytes    []byte // never written again: what is decoded points into it
 }
@@ -53,7 +54,7 @@ func (o *outbox) sendFar(pr *pair, p *tuple.Parcel) {
 				amount.Digits(len(b)), amount.Digits(most))
 		}
 		if err == nil {
-			o.c.say(pr.task, &Encoded{From: p.From, To: p.To, Tuples: p.Len(), Bytes: b})
+			o.c.say(pr.task, &Encoded{From: p.From, To: p.To, FromLife: p.FromLife, Tuples: p.Len(), Bytes: b})
 			break
 		}
 		if !o.cannotTravel(pr, p, err) {

@@ -72,7 +72,7 @@ func NewQueue(alive context.Context, plan *topology.Plan, set *Settings, p Peer,
 }
 
 func (t *queueTask) Start(ctx actor.Context) {
-	if !t.start(ctx) {
+	if !t.start(ctx, t) {
 		return
 	}
 	if t.tracked() {

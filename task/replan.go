@@ -24,7 +24,6 @@ type replanned struct {
 
 // replan takes in a plan of the same topology.
 func (c *core) replan(m *replanned) {
-	old := c.node
 	c.plan = m.plan
 	c.node = m.plan.Node(c.id)
 	n := len(m.plan.Tasks)
@@ -37,18 +36,55 @@ func (c *core) replan(m *replanned) {
 			c.learn(p)
 		}
 	}
-	err := c.out.replan(old)
+	err := c.out.replan()
+	if c.onReplan != nil {
+		c.onReplan()
+	}
 	if err == nil {
 		for _, p := range m.peers {
 			c.learn(p)
 		}
 	}
-	if c.onReplan != nil {
-		c.onReplan()
+	early := c.early
+	c.early = nil
+	for _, msg := range early {
+		c.self.Receive(c.ctx, msg)
 	}
 	if err != nil {
 		c.fail(fmt.Errorf("%s: %w", c.m.Name, err), true, true)
 	}
+}
+
+// tooEarly keeps what is said by a life of a later plan, or knows of one, until that
+// plan is known here too: it came by another way.
+//
+// It is bounded by the first limits of those lives.
+func (c *core) tooEarly(msg any) bool {
+	var life tuple.Incarnation
+	switch m := msg.(type) {
+	case *Encoded:
+		life = m.FromLife
+	case *tuple.Parcel:
+		life = m.FromLife
+	case *Limit:
+		life = m.FromLife
+	case *Ask:
+		life = m.FromLife
+	case *End:
+		life = m.FromLife
+	case *Dry:
+		life = m.FromLife
+	case *acker.Report:
+		life = m.FromLife
+		for _, d := range m.View {
+			life = max(life, d.Life)
+		}
+	}
+	if life.Epoch() <= c.plan.Epoch {
+		return false
+	}
+	c.early = append(c.early, msg)
+	return true
 }
 
 func (r *reporter) grow(n int) {
@@ -57,11 +93,12 @@ func (r *reporter) grow(n int) {
 
 // replan builds the routes anew that lead to other tasks than before. What is open or
 // kept for tasks that are no more has been dropped.
-func (o *outbox) replan(old *topology.Node) error {
+func (o *outbox) replan() error {
 	c := o.c
 	n := len(c.plan.Tasks)
 	o.byTask = append(o.byTask, make([]*pair, n-len(o.byTask))...)
 	wanted := make([]bool, n)
+	before := slices.Clone(o.pairs)
 	for _, r := range c.node.Outputs {
 		to := &c.plan.Components[r.To]
 		for i := range to.Parallel {
@@ -110,6 +147,11 @@ func (o *outbox) replan(old *topology.Node) error {
 			r.lanes[k].route = r
 		}
 	}
+	for _, pr := range o.pairs {
+		if pr.done && !slices.Contains(before, pr) {
+			o.endTo(pr)
+		}
+	}
 	o.nearest()
 	o.release()
 	return nil
@@ -123,7 +165,7 @@ func same(r *route, to *topology.Node) bool {
 // pair makes the pair with a task.
 func (o *outbox) pair(id tuple.TaskID) {
 	p := &o.c.peers[id]
-	o.byTask[id] = &pair{task: id, bit: acker.Bit(id), ref: p.Ref, far: p.Far, pace: pace{at: o.c.now}}
+	o.byTask[id] = &pair{task: id, bit: acker.Bit(id), ref: p.Ref, far: p.Far, pace: pace{at: o.c.now}, done: o.c.ended}
 	o.pairs = append(o.pairs, o.byTask[id])
 }
 

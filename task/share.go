@@ -67,7 +67,8 @@ type (
 		Positions map[string]map[string]string
 	}
 	// Elsewhere says which lives of tasks of other nodes are the present ones. A Ref is
-	// the link to the node.
+	// the link to the node. What is of a plan that is not the present one is not kept, so
+	// all of it is to be said again behind a Replan.
 	Elsewhere struct{ Peers []Peer }
 	// Saved answers SavePositions: so many were refused, since later ones were there.
 	Saved struct{ Refused int }

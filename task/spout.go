@@ -118,7 +118,7 @@ func NewSpout(plan *topology.Plan, set *Settings, p Peer, peers []Peer, m *metri
 }
 
 func (t *spoutTask) Start(ctx actor.Context) {
-	if !t.start(ctx) {
+	if !t.start(ctx, t) {
 		return
 	}
 	if t.tracked() {

@@ -1,0 +1,349 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/task"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+// A halves is one run on two nodes, whose agents and links are two hubs.
+type halves struct {
+	t        *testing.T
+	w        *World
+	top      *topology.Topology
+	set      *task.Settings
+	hubs     [2]*hub
+	refs     [2]actor.Ref
+	at       []int    // node of each task
+	epoch    []uint32 // by task
+	tasks    []topology.Task
+	first    []tuple.TaskID
+	parallel map[string]int
+	ms       [2][]*metrics.Task
+	executed map[int64]int
+	spawned  map[string]int // lives that have begun
+	saved    map[string]map[string]string
+}
+
+type hub struct {
+	h       *halves
+	n       int
+	sup     actor.Ref
+	routes  map[tuple.TaskID]actor.Ref
+	ended   bool
+	rested  uint32
+	over    bool
+	err     error
+	parcels int
+	lives   map[tuple.TaskID]task.Peer // of the other
+}
+
+type (
+	across struct{ msg any }
+	gossip struct{ peers []task.Peer }
+)
+
+func receiver(msg any) tuple.TaskID {
+	switch m := msg.(type) {
+	case *task.Encoded:
+		return m.To
+	case *acker.Report:
+		return m.To
+	case *task.Limit:
+		return m.To
+	case *task.Ask:
+		return m.To
+	case *task.End:
+		return m.To
+	case *task.Dry:
+		return m.To
+	}
+	panic(fmt.Sprintf("%T travels", msg))
+}
+
+func (b *hub) Start(actor.Context) {}
+func (b *hub) Receive(ctx actor.Context, msg any) {
+	other := b.h.refs[1-b.n]
+	switch m := msg.(type) {
+	case *task.Lives:
+		for _, p := range m.Peers {
+			b.routes[p.Task] = p.Ref
+		}
+		ctx.Send(other, gossip{m.Peers})
+	case gossip:
+		var peers []task.Peer
+		for _, p := range m.peers {
+			peers = append(peers, task.Peer{Task: p.Task, Life: p.Life, Ref: ctx.Self(), Far: true})
+		}
+		for _, p := range peers {
+			b.lives[p.Task] = p
+		}
+		ctx.Send(b.sup, &task.Elsewhere{Peers: peers})
+	case *task.Replan:
+		ctx.Send(b.sup, m)
+		all := &task.Elsewhere{}
+		for _, id := range slices.Sorted(maps.Keys(b.lives)) {
+			all.Peers = append(all.Peers, b.lives[id])
+		}
+		ctx.Send(b.sup, all)
+	case *task.Far:
+		if l, is := m.Msg.(*task.Limit); is {
+			require.Empty(b.h.t, l.Parcels, "cells do not travel")
+		}
+		ctx.Send(other, across{m.Msg})
+	case across:
+		if _, is := m.msg.(*task.Encoded); is {
+			b.parcels++
+		}
+		if ref := b.routes[receiver(m.msg)]; ref != nil {
+			ctx.Send(ref, m.msg)
+		}
+	case task.Halt:
+		ctx.Send(b.sup, m)
+	case *task.SavePositions:
+		for _, p := range m.Positions {
+			if b.h.saved[p.Component] == nil {
+				b.h.saved[p.Component] = map[string]string{}
+			}
+			b.h.saved[p.Component][p.Split] = p.Position
+		}
+		ctx.Send(b.sup, task.Saved{})
+	case task.Ended:
+		b.ended = m.Yes
+	case task.AtRest:
+		b.rested = m.N
+	case task.Over:
+		b.over, b.err = true, m.Err
+	}
+}
+func (b *hub) Turn(actor.Context) bool { return false }
+func (b *hub) Stopped(actor.Context)   {}
+
+const shareMessages = 400
+
+func newHalves(t *testing.T, seed uint64) *halves {
+	h := &halves{t: t, executed: map[int64]int{}, spawned: map[string]int{}, saved: map[string]map[string]string{}, parallel: map[string]int{}}
+	h.w = New(Config{Seed: seed, Links: Links{}})
+	values := make([]int64, shareMessages)
+	for i := range values {
+		values[i] = int64(i)
+	}
+	h.top = topology.New("halves", func(b *topology.Builder) {
+		n := b.Spout("numbers", spout.Slice(values...)).Emits("n").Parallel(2)
+		twice := b.Bolt("pass", bolt.Each(func(in tuple.Tuple, out *bolt.Collector) error {
+			out.Emit(in.Int64("n"))
+			return nil
+		}), n.Shuffle()).Emits("n").Parallel(3)
+		b.Bolt("sink", bolt.Each(func(in tuple.Tuple, _ *bolt.Collector) error {
+			h.executed[in.Int64("n")]++
+			return nil
+		}), twice.By("n")).Parallel(2)
+	})
+	set := newStage(t, seed, nothing).scene.set
+	set.Event = func(task.Event) {}
+	set.Store, set.Tap = nil, nil
+	set.MaxPending = 24
+	h.set = &set
+	plan := h.plan(1)
+	for id := range plan.Tasks {
+		h.at = append(h.at, id%2)
+		h.epoch = append(h.epoch, 1)
+	}
+	h.tasks = plan.Tasks
+	for i := range plan.Components {
+		h.first = append(h.first, plan.Components[i].First)
+	}
+	for n := range h.hubs {
+		h.hubs[n] = &hub{h: h, n: n, routes: map[tuple.TaskID]actor.Ref{}, lives: map[tuple.TaskID]task.Peer{}}
+		h.refs[n] = h.w.Spawn(fmt.Sprintf("hub%d", n), h.hubs[n])
+	}
+	for n := range h.hubs {
+		s := *h.set
+		s.Share = h.share(n)
+		s.Tap = nil
+		h.hubs[n].sup = h.w.Spawn(fmt.Sprintf("sup%d", n), task.NewSupervisor(plan, &s, h.metrics(n, plan), func(error) {}))
+	}
+	return h
+}
+
+func (h *halves) plan(epoch uint32) *topology.Plan {
+	plan, err := h.top.Build(topology.Options{Epoch: epoch, Tasks: h.tasks, First: h.first, Parallel: h.parallel})
+	require.NoError(h.t, err)
+	return plan
+}
+
+func (h *halves) metrics(n int, plan *topology.Plan) []*metrics.Task {
+	for id := len(h.ms[n]); id < len(plan.Tasks); id++ {
+		c := plan.Node(tuple.TaskID(id))
+		h.ms[n] = append(h.ms[n], metrics.NewTask(plan.TaskName(tuple.TaskID(id)), len(c.Streams), len(c.Inputs)))
+	}
+	return h.ms[n]
+}
+
+func (h *halves) share(n int) *task.Share {
+	s := &task.Share{Run: 7, First: 1, Over: h.refs[n], MaxParcel: 1 << 20, Epoch: slices.Clone(h.epoch)}
+	for _, at := range h.at {
+		s.Here = append(s.Here, at == n)
+	}
+	return s
+}
+
+// replan moves tasks, or gives "pass" and "sink" others.
+func (h *halves) replan(epoch uint32) {
+	plan := h.plan(epoch)
+	for n := range h.hubs {
+		h.w.Send(h.refs[n], &task.Replan{Plan: plan, Share: h.share(n), Metrics: h.metrics(n, plan), Positions: h.saved})
+	}
+}
+
+func (h *halves) run(until func() bool) {
+	require.NoError(h.t, h.w.Run(until, Limit{Time: time.Hour}))
+	require.True(h.t, until())
+}
+
+func (h *halves) restarts() (n int64) {
+	for i := range h.ms {
+		for _, m := range h.ms[i] {
+			n += m.Restarts.Load()
+		}
+	}
+	return n
+}
+
+func (h *halves) lost() (n int64) {
+	for i := range h.ms {
+		for _, m := range h.ms[i] {
+			n += m.Lost.Load() + m.TimedOut.Load()
+		}
+	}
+	return n
+}
+
+func (h *halves) quiet(n uint32) {
+	for i := range h.hubs {
+		h.w.Send(h.refs[i], task.Halt{N: n})
+	}
+	h.run(func() bool { return h.hubs[0].rested == n && h.hubs[1].rested == n })
+}
+
+func (h *halves) resume() {
+	for i := range h.hubs {
+		h.w.Send(h.refs[i], task.Halt{})
+	}
+}
+
+func (h *halves) finish(exactly bool) {
+	h.run(func() bool { return h.hubs[0].ended && h.hubs[1].ended })
+	for i := range h.hubs {
+		h.w.Send(h.hubs[i].sup, task.Stop{})
+	}
+	h.run(func() bool { return h.hubs[0].over && h.hubs[1].over })
+	require.Len(h.t, h.executed, shareMessages, "nothing is lost")
+	for _, n := range h.executed {
+		if exactly {
+			require.Equal(h.t, 1, n, "nothing is replayed")
+		}
+	}
+	require.Positive(h.t, h.hubs[0].parcels)
+	require.Positive(h.t, h.hubs[1].parcels)
+}
+
+// Half of the tasks of each component is on another node.
+func TestHalves(t *testing.T) {
+	for seed := range uint64(30) {
+		newHalves(t, seed).finish(true)
+	}
+}
+
+// Tasks that are moved when nothing is open lose nothing, and the others stay.
+func TestMoveQuietly(t *testing.T) {
+	for seed := range uint64(30) {
+		h := newHalves(t, seed)
+		h.run(func() bool { return len(h.executed) > 50 })
+		h.quiet(1)
+		before := len(h.executed)
+		for _, id := range []int{0, 3, 6} { // a spout's, a bolt's, a sink's
+			h.at[id], h.epoch[id] = 1-h.at[id], 2
+		}
+		h.replan(2)
+		h.resume()
+		h.finish(true)
+		require.Less(t, before, shareMessages)
+		require.Zero(t, h.lost())
+		require.Zero(t, h.restarts())
+	}
+}
+
+// A component is given other tasks, twice.
+func TestResizeQuietly(t *testing.T) {
+	for seed := range uint64(30) {
+		h := newHalves(t, seed)
+		for k, size := range []int{5, 3} {
+			h.run(func() bool { return len(h.executed) > 50+100*k })
+			h.quiet(uint32(k + 1))
+			h.resize(1, "pass", size, uint32(k+2))
+			h.resize(2, "sink", size-1, uint32(k+2))
+			h.replan(uint32(k + 2))
+			h.resume()
+		}
+		h.finish(true)
+		require.Zero(t, h.lost())
+	}
+}
+
+func (h *halves) resize(component int, name string, size int, epoch uint32) {
+	h.tasks = slices.Clone(h.tasks)
+	h.first = slices.Clone(h.first)
+	for id, task := range h.tasks {
+		if task.Component == component {
+			h.epoch[id], h.at[id] = 0, -1
+		}
+	}
+	h.first[component] = tuple.TaskID(len(h.tasks))
+	h.parallel[name] = size
+	for i := range size {
+		h.tasks = append(h.tasks, topology.Task{Component: component, Index: i})
+		h.at, h.epoch = append(h.at, i%2), append(h.epoch, epoch)
+	}
+}
+
+// The same in the middle of everything: what is lost is replayed.
+func TestMoveAndResizeLoudly(t *testing.T) {
+	lost := int64(0)
+	for seed := range uint64(30) {
+		h := newHalves(t, seed)
+		h.run(func() bool { return len(h.executed) > 20 })
+		for k := range 3 {
+			epoch := uint32(k + 2)
+			h.run(func() bool { return len(h.executed) > 20+60*k })
+			switch (int(seed) + k) % 3 {
+			case 0:
+				id := int(seed) % len(h.at)
+				if h.epoch[id] > 0 {
+					h.at[id], h.epoch[id] = 1-h.at[id], epoch
+				}
+			case 1:
+				h.resize(1, "pass", 2+k, epoch)
+			case 2:
+				h.resize(2, "sink", 4-k, epoch)
+			}
+			h.replan(epoch)
+		}
+		h.finish(false)
+		lost += h.lost()
+	}
+	require.Positive(t, lost)
+}
