@@ -38,7 +38,7 @@ func originOf(t *testing.T, n int) (*origin, *spout.Batch, *[]*DeadLetter) {
 	}
 	c := &core{}
 	c.setup(plan, set, peers[0], peers, metrics.NewTask("in/0", 1, 0), l)
-	c.start(l)
+	c.start(l, nil)
 	o := c.newOrigin()
 	c.origin = o
 	b := c.batches.get()

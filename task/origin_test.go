@@ -30,7 +30,7 @@ func TestTreeSizeAdapts(t *testing.T) {
 	set := &Settings{ParcelSize: 256, MaxPending: 1 << 16, PendingBytes: 1 << 30, TreeSize: 256, MessageTimeout: time.Minute, Event: func(Event) {}}
 	c := &core{}
 	c.setup(plan, set, peers[0], peers, metrics.NewTask("in/0", 1, 0), l)
-	c.start(l)
+	c.start(l, nil)
 	o := c.newOrigin()
 	c.origin = o
 
