@@ -5,6 +5,7 @@ import (
 
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/mutation"
+	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -28,12 +29,19 @@ type reporter struct {
 func (r *reporter) setup(c *core) {
 	r.c = c
 	r.open = make([]*acker.Report, len(c.plan.Tasks))
-	// A life may begin when others have died already.
+	// A life may begin when others have died already, also tasks that are retired.
 	for id := range c.peers {
-		if p := c.peers[id]; c.out.byTask[id] != nil && p.Life > c.first() {
+		if p := c.peers[id]; r.covers(tuple.TaskID(id)) && p.Life > c.first() {
 			r.view = append(r.view, acker.Death{Task: tuple.TaskID(id), Life: p.Life - 1})
 		}
 	}
+}
+
+// covers reports whether the view has a task if it has died: it is of a component that
+// this one sends to, whether it ever was there when this one was or not.
+func (r *reporter) covers(id tuple.TaskID) bool {
+	to := r.c.plan.Tasks[id].Component
+	return slices.ContainsFunc(r.c.node.Outputs, func(o topology.Route) bool { return o.To == to })
 }
 
 // to returns the open report for the ledger of a tree, or nil if that ledger is
@@ -133,7 +141,7 @@ func (r *reporter) forget(task tuple.TaskID, next tuple.Incarnation) {
 
 // see raises the view: all lives of the task up to life are dead.
 func (r *reporter) see(task tuple.TaskID, life tuple.Incarnation) {
-	if r.c.out.byTask[task] == nil {
+	if !r.covers(task) {
 		return
 	}
 	// What flush could not send was made under the old view and keeps it: its edges

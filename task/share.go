@@ -24,9 +24,8 @@ type Share struct {
 	Over      actor.Ref // is told *Lives, Ended, AtRest, *SavePositions and Over
 	MaxParcel int       // bytes of a parcel that may travel
 	Here      []bool    // is the task on this node?
-	// Epoch is of the plan that put the task where it is; 0: it is nowhere, and will
-	// never be again.
-	Epoch []uint32
+	Epoch     []uint32  // of the plan that put the task where it is, or retired it
+	Retired   []bool    // it is nowhere, and will never be again
 }
 
 // To who is over a supervisor.
@@ -80,8 +79,8 @@ func (s *Supervisor) base(id tuple.TaskID) tuple.Incarnation {
 	switch {
 	case share == nil:
 		return tuple.NewIncarnation(s.plan.Epoch, 1)
-	case share.Epoch[id] == 0: // dead, all lives up to now
-		return tuple.NewIncarnation(s.plan.Epoch, 0)
+	case share.Retired[id]: // every node says the same, or reports would be taken for old
+		return tuple.NewIncarnation(share.Epoch[id], 0)
 	}
 	return tuple.NewIncarnation(share.Epoch[id], 1)
 }

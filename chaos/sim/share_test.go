@@ -196,7 +196,7 @@ func (h *halves) metrics(n int, plan *topology.Plan) []*metrics.Task {
 func (h *halves) share(n int) *task.Share {
 	s := &task.Share{Run: 7, First: 1, Over: h.refs[n], MaxParcel: 1 << 20, Epoch: slices.Clone(h.epoch)}
 	for _, at := range h.at {
-		s.Here = append(s.Here, at == n)
+		s.Here, s.Retired = append(s.Here, at == n), append(s.Retired, at < 0)
 	}
 	return s
 }
@@ -308,8 +308,15 @@ func (h *halves) resize(component int, name string, size int, epoch uint32) {
 	h.first = slices.Clone(h.first)
 	for id, task := range h.tasks {
 		if task.Component == component {
-			h.epoch[id], h.at[id] = 0, -1
+			if h.at[id] >= 0 {
+				h.epoch[id], h.at[id] = epoch, -1
+			}
 		}
+	}
+	// The new tasks share their bits in masks with the old ones.
+	for old := int(h.first[component]); (len(h.tasks)-old)%64 != 0; {
+		h.tasks = append(h.tasks, topology.Task{Component: component, Index: 0})
+		h.at, h.epoch = append(h.at, -1), append(h.epoch, epoch)
 	}
 	h.first[component] = tuple.TaskID(len(h.tasks))
 	h.parallel[name] = size
@@ -331,7 +338,7 @@ func TestMoveAndResizeLoudly(t *testing.T) {
 			switch (int(seed) + k) % 3 {
 			case 0:
 				id := int(seed) % len(h.at)
-				if h.epoch[id] > 0 {
+				if h.at[id] >= 0 {
 					h.at[id], h.epoch[id] = 1-h.at[id], epoch
 				}
 			case 1:
