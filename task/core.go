@@ -47,8 +47,8 @@ type core struct {
 
 	self   actor.Behavior // the task
 	early  []any          // what lives of a later plan have said
-	halt   uint32         // which Halt emits nothing new; 0: none
-	rested uint32         // the last one of which AtRest was said
+	halt   uint64         // which Halt emits nothing new; 0: none
+	rested uint64         // the last one of which AtRest was said
 }
 
 func (c *core) setup(plan *topology.Plan, set *Settings, p Peer, peers []Peer, m *metrics.Task, sup actor.Ref) {

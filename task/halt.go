@@ -7,20 +7,23 @@ import "github.com/egretstream/egret/tuple"
 // Halt tells a supervisor that its tasks are to emit no new messages until a Halt with
 // N 0 comes. It answers with AtRest when they have none open and hold none, which may
 // be never. Each N is another one.
-type Halt struct{ N uint32 }
+type Halt struct{ N uint64 }
 
 // AtRest tells who is over a supervisor that its tasks are halted and have nothing
 // left to do, as far as it knows: a message that another node's task has open may
 // still come by.
-type AtRest struct{ Run, N uint32 }
+type AtRest struct {
+	Run uint32
+	N   uint64
+}
 
 // Between a supervisor and its tasks.
 type (
-	halt   struct{ n uint32 }
+	halt   struct{ n uint64 }
 	rested struct {
 		task tuple.TaskID
 		life tuple.Incarnation
-		n    uint32
+		n    uint64
 	}
 )
 

@@ -220,7 +220,7 @@ func (s *Supervisor) release(id tuple.TaskID) {
 }
 
 // halt has the tasks emit nothing new, or lets them go on.
-func (s *Supervisor) halt(n uint32) {
+func (s *Supervisor) halt(n uint64) {
 	s.halted = n
 	clear(s.restedTasks)
 	s.tell(halt{n})
@@ -230,7 +230,7 @@ func (s *Supervisor) halt(n uint32) {
 }
 
 // seeRest looks every so often whether everything has come to rest.
-func (s *Supervisor) seeRest(n uint32) {
+func (s *Supervisor) seeRest(n uint64) {
 	if n != s.halted || s.stopping > 0 {
 		return
 	}
@@ -249,7 +249,7 @@ func (s *Supervisor) seeRest(n uint32) {
 	s.ctx.After(restAgain, lookRest{n}) // it may be lost with who leads
 }
 
-type lookRest struct{ n uint32 }
+type lookRest struct{ n uint64 }
 
 const (
 	restLook  = 2 * time.Millisecond

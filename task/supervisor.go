@@ -54,7 +54,7 @@ type Supervisor struct {
 	over      bool // done was called
 
 	saidEnded   bool                               // to who is over it
-	halted      uint32                             // which Halt; 0: none
+	halted      uint64                             // which Halt; 0: none
 	restedTasks map[tuple.TaskID]tuple.Incarnation // who has said that it has nothing left to do, of that
 }
 

@@ -44,7 +44,7 @@ type hub struct {
 	sup     actor.Ref
 	routes  map[tuple.TaskID]actor.Ref
 	ended   bool
-	rested  uint32
+	rested  uint64
 	over    bool
 	err     error
 	parcels int
@@ -232,7 +232,7 @@ func (h *halves) lost() (n int64) {
 	return n
 }
 
-func (h *halves) quiet(n uint32) {
+func (h *halves) quiet(n uint64) {
 	for i := range h.hubs {
 		h.w.Send(h.refs[i], task.Halt{N: n})
 	}
@@ -292,7 +292,7 @@ func TestResizeQuietly(t *testing.T) {
 		h := newHalves(t, seed)
 		for k, size := range []int{5, 3} {
 			h.run(func() bool { return len(h.executed) > 50+100*k })
-			h.quiet(uint32(k + 1))
+			h.quiet(uint64(k + 1))
 			h.resize(1, "pass", size, uint32(k+2))
 			h.resize(2, "sink", size-1, uint32(k+2))
 			h.replan(uint32(k + 2))
