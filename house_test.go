@@ -67,6 +67,7 @@ var house = map[string]room{
 	"actor/host":     {hosts, false, "actor"},
 	"spout/from":     {hosts, true, "amount tuple spout"},
 	"bolt/to":        {hosts, true, "tuple bolt"},
+	"broker/wire":    {hosts, false, "cluster"},
 	"metrics/scrape": {hosts, false, "tuple metrics topology"},
 	"state/disk":     {hosts, false, "tuple task"},
 	"chaos/sim":      {hosts, true, "mutation chaos amount tuple metrics actor spout bolt topology acker broker task"},
