@@ -14,9 +14,8 @@ import (
 const (
 	lengthBytes = 4 // a frame begins with the number of bytes that follow, little-endian
 	readBuffer  = 256 << 10
-	batchBytes  = 64 << 10  // frames handed over in one piece of memory, if it is more than one
-	writeBytes  = 256 << 10 // written before Wrote is told
-	sealBytes   = 64 << 10  // the same with TLS, where they are copied together first
+	batchBytes  = 32 << 10 // frames handed over in one piece of memory, if it is more than one
+	writeBytes  = 64 << 10 // written at once
 )
 
 // A ConnConfig is what a Conn tells its owner, and how. The functions are called from
@@ -47,7 +46,6 @@ type Conn struct {
 	wake   chan struct{}  // holds one if the writer has something to look at
 	both   sync.WaitGroup // the reader and the writer
 	all    sync.WaitGroup // and who tells that they have ended
-	vector net.Buffers    // of the writer, to be used again
 
 	mu      sync.Mutex
 	waiting [][]byte // not taken by the writer
@@ -141,12 +139,11 @@ func (c *Conn) take(empty [][]byte) ([][]byte, error) {
 	}
 }
 
-// write writes what waits until the connection is over, and returns why.
+// write writes what waits until the connection is over, and returns why. Small buffers
+// are copied together: a vector of them costs the system more than that costs us, and
+// TLS would seal each alone.
 func (c *Conn) write() error {
-	writeSome := c.vectors
-	if _, ok := c.conn.(*net.TCPConn); !ok {
-		writeSome = c.sealed(make([]byte, 0, sealBytes))
-	}
+	room := make([]byte, 0, writeBytes)
 	var all [][]byte
 	for {
 		clear(all) // the frames are not ours any more
@@ -154,63 +151,40 @@ func (c *Conn) write() error {
 		if all, err = c.take(all[:0]); err != nil {
 			return err
 		}
-		for rest := all; len(rest) > 0; {
-			n, bytes, err := writeSome(rest)
-			if err != nil {
+		for i := 0; i < len(all); {
+			room = room[:0]
+			for i < len(all) && len(room)+len(all[i]) <= writeBytes {
+				room = append(room, all[i]...)
+				i++
+			}
+			b := room
+			if len(room) == 0 && i < len(all) { // a long one, as it is
+				b = all[i]
+				i++
+			}
+			if err := c.send(b); err != nil {
 				return fmt.Errorf("write: %w", err)
 			}
-			rest = rest[n:]
-			c.config.Wrote(bytes)
 		}
 	}
 }
 
-// vectors writes the first buffers, not many bytes, by one call of the system if it
-// takes them. It returns how many of them they were.
-func (c *Conn) vectors(all [][]byte) (n, bytes int, err error) {
-	for n < len(all) && (n == 0 || bytes+len(all[n]) <= writeBytes) {
-		bytes += len(all[n])
-		n++
-	}
-	c.vector = append(c.vector[:0], all[:n]...)
-	rest := c.vector // what is written leaves it
-	for {
+// send writes b, and tells how it goes.
+func (c *Conn) send(b []byte) error {
+	for len(b) > 0 {
 		c.conn.SetWriteDeadline(time.Now().Add(stall))
-		wrote, err := rest.WriteTo(c.conn)
-		if wrote > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
-			continue // it is slow, but it moves
-		}
-		return n, bytes, err
-	}
-}
-
-// sealed returns what writes to a connection that has no call for many buffers, with
-// room to copy them together.
-func (c *Conn) sealed(room []byte) func(all [][]byte) (n, bytes int, err error) {
-	return func(all [][]byte) (n, bytes int, err error) {
-		room = room[:0]
-		for n < len(all) && len(room)+len(all[n]) <= cap(room) {
-			room = append(room, all[n]...)
-			n++
-		}
+		n, err := c.conn.Write(b[:min(len(b), writeBytes)])
 		if n > 0 {
-			return n, len(room), c.writePart(room)
+			c.config.Wrote(n)
 		}
-		for b := all[0]; len(b) > 0; b = b[min(len(b), sealBytes):] {
-			if err := c.writePart(b[:min(len(b), sealBytes)]); err != nil {
-				return 0, 0, err
-			}
+		// If it is slow but moves, it goes on. TLS can not go on after a deadline and
+		// says so; it has a deadline for writeBytes.
+		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
+			return err
 		}
-		return 1, len(all[0]), nil
+		b = b[n:]
 	}
-}
-
-// writePart writes at most sealBytes. They must be taken within one stall: after a
-// deadline TLS can not go on.
-func (c *Conn) writePart(b []byte) error {
-	c.conn.SetWriteDeadline(time.Now().Add(stall))
-	_, err := c.conn.Write(b)
-	return err
+	return nil
 }
 
 // read hands over frames until the connection is over, and returns why.

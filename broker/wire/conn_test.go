@@ -105,8 +105,13 @@ func TestFramesArrive(t *testing.T) {
 		ca, cb := NewConn(a, from.config(most)), NewConn(b, to.config(most))
 		var want [][]byte
 		total := 0
-		for i, size := range []int{4, 5, 44, 8 << 10, 64<<10 - 1, 64 << 10, 64<<10 + 1, readBuffer - 1, readBuffer, readBuffer + 1, 4, most, 4, 100, 1 << 20, 7} {
+		for i, size := range []int{0, 4, 5, 44, 8 << 10, 64<<10 - 1, 64 << 10, 64<<10 + 1, readBuffer - 1, readBuffer, readBuffer + 1, 4, most, 4, 100, 1 << 20, 7} {
 			for range 3 {
+				if size == 0 { // nothing is nothing
+					ca.Write([][]byte{nil, {}})
+					ca.Write(nil)
+					continue
+				}
 				f := frame(size, byte(i))
 				want = append(want, f)
 				total += size
@@ -180,18 +185,18 @@ func TestStall(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
-		c := &Conn{conn: a}
-		go func() { // what the system does with a slow receiver
-			for range 20 {
-				time.Sleep(stall - time.Second)
-				b.Read(make([]byte, 1))
-			}
-		}()
+		var from record
+		c := NewConn(a, from.config(1<<20))
 		began := time.Now()
-		_, _, err := c.vectors([][]byte{frame(10, 1), frame(10, 2), frame(10, 3)})
-		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		c.Write([][]byte{frame(10, 1), frame(10, 2), frame(10, 3)})
+		for range 20 { // a slow receiver
+			time.Sleep(stall - time.Second)
+			b.Read(make([]byte, 1))
+		}
+		c.Wait()
+		require.ErrorIs(t, from.broken[0], os.ErrDeadlineExceeded)
 		require.Greater(t, time.Since(began), 10*stall)
-		a.Close()
+		require.Equal(t, 20, from.wrote)
 		b.Close()
 	})
 }

@@ -72,7 +72,7 @@ func (id *identity) introduce(raw net.Conn, s Service) (net.Conn, error) {
 		if err := t.Handshake(); err != nil {
 			return nil, err
 		}
-		c = t
+		c = secured{t}
 	}
 	// In TLS 1.3 the other side looks at our certificate after the handshake has ended
 	// here, so an answer is needed anyway.

@@ -59,7 +59,7 @@ func (id *identity) admitTLS(raw net.Conn, first byte) (net.Conn, Service, error
 	for s := range services {
 		if c.ConnectionState().NegotiatedProtocol == s.protocol() {
 			_, err := c.Write([]byte{welcome})
-			return c, s, err
+			return secured{c}, s, err
 		}
 	}
 	return nil, 0, errors.New("it wants no service that there is") // the handshake sees to that

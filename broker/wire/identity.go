@@ -205,10 +205,14 @@ func peer(state tls.ConnectionState) (node cluster.NodeID, err error) {
 	return node, err
 }
 
+// A secured connection is one with TLS. It is not given out as a *tls.Conn: net/http
+// closes one of those if its ALPN protocol is not HTTP.
+type secured struct{ *tls.Conn }
+
 // Peer returns the node at the other end of a connection of a [Port] or [Client], as
 // its certificate says, or 0 if that is a command or there is no secret.
 func Peer(c net.Conn) cluster.NodeID {
-	t, ok := c.(*tls.Conn)
+	t, ok := c.(secured)
 	if !ok {
 		return 0
 	}

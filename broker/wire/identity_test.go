@@ -110,7 +110,7 @@ func TestRenewal(t *testing.T) {
 		for range 100 {
 			_, _, err := shake(t, a, b, Broker)
 			require.NoError(t, err)
-			left := a.certificate().Leaf.NotAfter.Sub(time.Now())
+			left := time.Until(a.certificate().Leaf.NotAfter)
 			require.True(t, left > leafLife/2 && left <= leafLife, "%v", left)
 			time.Sleep(time.Hour)
 		}

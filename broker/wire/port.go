@@ -145,14 +145,16 @@ func (p *Port) Close() error {
 
 // serve accepts until the port is closed.
 func (p *Port) serve() {
-	pause := time.Duration(0)
+	var pause time.Duration
+	var said time.Time
 	for {
 		c, err := p.tcp.AcceptTCP()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil { // most likely there are no file descriptors left
-			if pause == 0 {
+			if time.Since(said) >= time.Minute {
+				said = time.Now()
 				p.logger.Error("cannot accept connections of other nodes; trying again: " + err.Error())
 			}
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
