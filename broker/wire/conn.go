@@ -100,7 +100,7 @@ func (c *Conn) end(cause error) {
 	}
 	c.mu.Unlock()
 	if first {
-		// Closing TLS waits for a writer, to say goodbye; the writer waits for the socket.
+		// Closing TLS says goodbye first, and may wait for the socket with it.
 		under(c.conn).Close()
 		c.look()
 	}

@@ -260,6 +260,7 @@ func TestCloseWhileWriting(t *testing.T) {
 			c.Write([][]byte{frame(1<<20, 1)}) // nobody reads
 		}
 		c.Close()
+		require.Empty(t, c.waiting, "the memory is given back")
 		c.Wait()
 		require.ErrorIs(t, from.broken[0], net.ErrClosed)
 		under(b).Close()

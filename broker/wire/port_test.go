@@ -230,17 +230,43 @@ func TestSlowStrangers(t *testing.T) {
 			c, there := net.Pipe()
 			require.True(t, p.enter(there))
 			p.running.Go(func() { p.greet(there) })
-			go func() {
+			p.running.Go(func() {
 				for _, b := range []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("x", 100)) {
 					if _, err := c.Write([]byte{b}); err != nil {
 						return
 					}
 					time.Sleep(time.Second)
 				}
-			}()
+			})
 			io.Copy(io.Discard, c)
 			require.Equal(t, greetingTime, time.Since(began))
 			c.Close()
+			p.running.Wait()
+		})
+	}
+}
+
+// Who was welcomed may take his time.
+func TestDeadlineIsOver(t *testing.T) {
+	for _, text := range []string{"", newText} {
+		synctest.Test(t, func(t *testing.T) {
+			p := bare(t, secret(t, text))
+			here, there := net.Pipe()
+			require.True(t, p.enter(there))
+			p.running.Go(func() { p.greet(there) })
+			c, err := newIdentity(secret(t, text), Secret{}, 2).introduce(here, Broker)
+			require.NoError(t, err)
+			d, err := p.services[Broker].Accept()
+			require.NoError(t, err)
+			time.Sleep(time.Hour)
+			go c.Write([]byte{1})
+			_, err = d.Read(make([]byte, 1))
+			require.NoError(t, err)
+			go d.Write([]byte{1})
+			_, err = c.Read(make([]byte, 1))
+			require.NoError(t, err)
+			here.Close()
+			there.Close()
 			p.running.Wait()
 		})
 	}
