@@ -59,7 +59,7 @@ var house = map[string]room{
 	"graph":    {plans, false, "topology"},
 
 	"acker":   {machines, false, "tuple mutation"},
-	"broker":  {machines, false, "tuple mutation"},
+	"broker":  {machines, false, "tuple mutation cluster"},
 	"chaos":   {machines, true, ""},
 	"cluster": {machines, false, "tuple"},
 
