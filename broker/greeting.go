@@ -17,10 +17,8 @@ type Greeting struct {
 
 	// Epoch is the one in which the sender's link to To is, 0 if it has none or has
 	// forgotten it; Last is the last one in which it ever was.
-	Epoch uint64 `json:"epoch"`
-	Last  uint64 `json:"last"`
-	// Mutual says that the sender has heard something from the other end in Epoch.
-	Mutual   bool   `json:"mutual"`
+	Epoch    uint64 `json:"epoch"`
+	Last     uint64 `json:"last"`
 	Received uint64 `json:"received"` // frames, in Epoch
 }
 
@@ -83,9 +81,9 @@ func agree(a, b *Greeting) uint64 {
 	switch {
 	case own != 0 && own == other:
 		return own
-	case own > b.Last && !a.Mutual:
+	case own > b.Last:
 		return own
-	case other > a.Last && !b.Mutual:
+	case other > a.Last:
 		return other
 	default:
 		return max(a.Last, b.Last) + 1

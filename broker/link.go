@@ -17,6 +17,7 @@ type LinkConfig struct {
 	MaxFrame      int          // bytes of a frame with its header; default 16 MB
 	ControlBudget int          // bytes that may wait in the control lane; default 64 MB
 	DataBudget    int          // the same of the data lane, see [Share]; default 64 MB
+	Last          uint64       // epoch of an earlier Link of this process to the peer; see [Link.Last]
 }
 
 // A Link is one end of what is between two processes of different nodes. Whatever
@@ -36,8 +37,8 @@ type LinkConfig struct {
 // An epoch ends when one end has forgotten it: its process is another one, or it gave
 // the link up by Forget. The other end then finds out that what it kept was for nobody.
 //
-// There is one Link to a node for as long as this process runs, because its epochs must
-// not come twice. Owner: the actor of the link. A Link is not safe for concurrent use.
+// A process that drops its Link to a node and later makes another one keeps Last, because
+// epochs must not come twice. Owner: the actor of the link. A Link is not safe for concurrent use.
 //
 // Invariants:
 //
@@ -46,11 +47,10 @@ type LinkConfig struct {
 //   - epoch is 0 or last; without an epoch there is nothing in sent
 type Link struct {
 	LinkConfig
-	peer   cluster.Home
-	epoch  uint64 // 0: none
-	last   uint64
-	mutual bool // the other end is known to be in epoch
-	share  *Share
+	peer  cluster.Home
+	epoch uint64 // 0: none
+	last  uint64
+	share *Share
 
 	lanes    [lanes]fifo[item] // not written yet, so without numbers
 	sent     fifo[item]        // written and not acked
@@ -114,11 +114,14 @@ func NewLink(c LinkConfig) *Link {
 	if c.DataBudget <= 0 {
 		c.DataBudget = 64 << 20
 	}
-	return &Link{LinkConfig: c, peer: c.Peer, share: NewShare(c.DataBudget)}
+	return &Link{LinkConfig: c, peer: c.Peer, last: c.Last, share: NewShare(c.DataBudget)}
 }
 
 // Peer returns who is at the other end, with the last boot that was heard of.
 func (l *Link) Peer() cluster.Home { return l.peer }
+
+// Last returns the last epoch in which the link was.
+func (l *Link) Last() uint64 { return l.last }
 
 // Up reports whether frames may be written now.
 func (l *Link) Up() bool { return l.up }
@@ -155,7 +158,7 @@ func (l *Link) Queue(lane Lane, kind Kind, run uint32, from Sender, payload []by
 // connection before it is over, and nothing that comes by it may be shown to the link.
 func (l *Link) Hello() []byte {
 	l.Broken()
-	l.mine = &Greeting{Cluster: l.Cluster, Version: l.Version, From: l.Self, To: l.peer, Epoch: l.epoch, Last: l.last, Mutual: l.mutual}
+	l.mine = &Greeting{Cluster: l.Cluster, Version: l.Version, From: l.Self, To: l.peer, Epoch: l.epoch, Last: l.last}
 	if l.epoch != 0 {
 		l.mine.Received = l.received
 	}
@@ -169,8 +172,9 @@ func (l *Link) Hello() []byte {
 }
 
 // Greeted takes what the other end of the connection has said first. An error is
-// ErrCluster, ErrNode or ErrOver if the peer is refused, or ErrFrame; then the
-// connection is to be broken, and the link is as it was.
+// ErrCluster, ErrNode or ErrOver if the peer is refused, and then the link is as it was;
+// or ErrSequence if the two do not remember the same, and then this end has forgotten
+// the link: the outcome is Reset. The connection is to be broken.
 func (l *Link) Greeted(g Greeting) (Outcome, error) {
 	if l.mine == nil || l.up {
 		return 0, fmt.Errorf("%w: a hello in the middle", ErrSequence)
@@ -198,13 +202,13 @@ func (l *Link) Greeted(g Greeting) (Outcome, error) {
 			acked = g.Received
 		}
 		if first := l.seq - uint64(l.sent.len()); acked < first || acked > l.seq {
-			return 0, fmt.Errorf("%w: hello from %v, which has %d frames of %d to %d", ErrFrame, g.From, acked, first, l.seq)
+			l.Forget()
+			return Reset, fmt.Errorf("%w: %v has %d frames, and %d to %d are known", ErrSequence, g.From, acked, first, l.seq)
 		}
 		l.acked(acked)
 	} else {
 		l.epoch, l.last, l.seq, l.received = epoch, epoch, 0, 0
 	}
-	l.mutual = l.mutual || g.Epoch == epoch
 	l.mine, l.up, l.next, l.unwritten = mine, true, 0, unwritten
 	l.owed, l.owedBytes, l.due = 0, 0, false
 	return outcome, nil
@@ -237,7 +241,7 @@ func (l *Link) giveUp() {
 	for lane := range l.lanes {
 		l.lanes[lane] = fifo[item]{}
 	}
-	l.sent, l.bytes, l.mutual = fifo[item]{}, [lanes]int{}, false
+	l.sent, l.bytes = fifo[item]{}, [lanes]int{}
 	l.share.FreedAll()
 }
 
@@ -321,7 +325,6 @@ func (l *Link) Arrived(f *Frame) (deliver bool, err error) {
 	case f.Seq > l.received+1:
 		return false, fmt.Errorf("%w: %d after %d", ErrSequence, f.Seq, l.received)
 	}
-	l.mutual = true
 	l.acked(f.Acked)
 	if f.Kind == Ack {
 		return false, nil

@@ -124,6 +124,15 @@ func (w *badWorld) reboot(end int, tell bool) {
 	}
 }
 
+// renew drops the Link of a process and makes another one.
+func (w *badWorld) renew(end int) {
+	w.forget(end)
+	s := w.ends[end]
+	c := s.LinkConfig
+	c.Last = s.Last()
+	s.Link = NewLink(c)
+}
+
 func (w *badWorld) write(end, most int) {
 	s := w.ends[end]
 	if s.conn == 0 {
@@ -289,7 +298,10 @@ func TestReliableOrDead(t *testing.T) {
 						}
 						w.out(end).frames = frames
 					case 22:
-						if deaths {
+						switch {
+						case deaths && rapid.Bool().Draw(t, "link"):
+							w.renew(end)
+						case deaths:
 							w.forget(end)
 						}
 					case 23:

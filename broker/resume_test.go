@@ -34,7 +34,8 @@ func cutFrames(t require.TestingT, pieces [][]byte) (frames []Frame) {
 // are called a and b. UPDATE=1 writes down what they answer. A line that begins with a
 // tab is an answer; the rest is
 //
-//	a is 1.1 [cluster=c]       a new process: node 1, boot 1; b is node 2
+//	a is 1.1 [cluster=c]       a new process: node 1, boot 1; b is node 2. Or the same one
+//	                           with another Link
 //	a queues control|data TEXT...
 //	connect                    both say hello and are greeted
 //	a hello | a greeted        or one step of that after the other
@@ -105,7 +106,11 @@ func (s conversation) play(t *testing.T, words []string) (answers []string) {
 		var self cluster.Home
 		_, err := fmt.Sscanf(args[0], "%d.%d", &self.Node, &self.Boot)
 		require.NoError(t, err)
-		c := LinkConfig{Self: self, Peer: cluster.Home{Node: 2}, Cluster: "c0ffee"}
+		var last uint64
+		if old := s[name]; old != nil && old.Self == self && old.peer.Boot > 0 {
+			last = old.Last() // the same process
+		}
+		c := LinkConfig{Last: last, Self: self, Peer: cluster.Home{Node: 2}, Cluster: "c0ffee"}
 		if name == "b" {
 			c.Peer.Node = 1
 		}
@@ -132,7 +137,7 @@ func (s conversation) play(t *testing.T, words []string) (answers []string) {
 		p.wire = cutFrames(t, [][]byte{p.Hello()})
 		p.Wrote(p.unwritten)
 		g := p.mine
-		say("%s says from=%v to=%v epoch=%d last=%d mutual=%t received=%d", name, short(g.From), short(g.To), g.Epoch, g.Last, g.Mutual, g.Received)
+		say("%s says from=%v to=%v epoch=%d last=%d received=%d", name, short(g.From), short(g.To), g.Epoch, g.Last, g.Received)
 	case "greeted":
 		require.Equal(t, Hello, other.wire[0].Kind)
 		g, err := ParseGreeting(other.wire[0].Payload)
@@ -194,3 +199,77 @@ func (s conversation) play(t *testing.T, words []string) (answers []string) {
 }
 
 func short(h cluster.Home) string { return fmt.Sprintf("%d.%d", uint64(h.Node), h.Boot) }
+
+// What is not of the connection breaks it, and changes nothing else.
+func TestOutOfSequence(t *testing.T) {
+	a, b := NewLink(LinkConfig{Self: cluster.Home{Node: 1, Boot: 1}, Peer: cluster.Home{Node: 2}}), NewLink(LinkConfig{Self: cluster.Home{Node: 2, Boot: 1}, Peer: cluster.Home{Node: 1}})
+	refused := func(f Frame, want string) {
+		t.Helper()
+		deliver, err := a.Arrived(&f)
+		require.False(t, deliver)
+		require.ErrorIs(t, err, ErrSequence)
+		require.ErrorContains(t, err, want)
+	}
+	refused(Frame{Kind: Note, Seq: 1}, "a note before a hello")
+	_, err := a.Greeted(Greeting{})
+	require.ErrorContains(t, err, "a hello in the middle")
+	greet := func(a, b *Link) Outcome {
+		outcome, err := a.Greeted(*b.mine)
+		require.NoError(t, err)
+		return outcome
+	}
+	a.Hello()
+	b.Hello()
+	require.Equal(t, Fresh, greet(a, b))
+	require.NoError(t, a.Queue(Control, Note, 0, Sender{}, nil))
+	a.Write(nil, 1<<20)
+	refused(Frame{Kind: Hello}, "a hello in the middle")
+	_, err = a.Greeted(*b.mine)
+	require.ErrorContains(t, err, "a hello in the middle")
+	refused(Frame{Kind: Note, Epoch: 2, Seq: 1}, "epoch 2 in epoch 1")
+	refused(Frame{Kind: Ack, Epoch: 1, Acked: 2}, "2 frames are acked, and there were 1")
+	refused(Frame{Kind: Note, Epoch: 1, Seq: 2}, "2 after 0")
+	deliver, err := a.Arrived(&Frame{Kind: Note, Epoch: 1, Seq: 1, Acked: 1})
+	require.NoError(t, err)
+	require.True(t, deliver)
+
+	// The other end, which has forgotten the link without a word.
+	a.Hello()
+	b.Hello()
+	outcome, err := a.Greeted(*b.mine)
+	require.Equal(t, Reset, outcome)
+	require.ErrorIs(t, err, ErrSequence)
+	require.ErrorContains(t, err, "0000000000000002.1 has 0 frames, and 1 to 1 are known")
+	a.Hello()
+	b.Hello()
+	require.Equal(t, Fresh, greet(a, b))
+	require.Equal(t, Fresh, greet(b, a))
+}
+
+func TestLinkIsBounded(t *testing.T) {
+	l := NewLink(LinkConfig{MaxFrame: 100, ControlBudget: 150})
+	require.EqualError(t, l.Queue(Data, Parcel, 1, Sender{}, make([]byte, 63)),
+		"bad frame: a parcel of 101 bytes, and 100 are the most that may travel at a time")
+	require.NoError(t, l.Queue(Control, Note, 0, Sender{}, make([]byte, 62)))
+	require.ErrorIs(t, l.Queue(Control, Note, 0, Sender{}, make([]byte, 62)), ErrFull)
+	require.NoError(t, l.Queue(Control, Note, 0, Sender{}, make([]byte, 12)))
+	control, data := l.Bytes()
+	require.Equal(t, []int{150, 0}, []int{control, data})
+}
+
+func FuzzParseGreeting(f *testing.F) {
+	l := NewLink(LinkConfig{Self: cluster.Home{Node: 1, Boot: 1}, Peer: cluster.Home{Node: 2, Boot: 1}, Cluster: "c"})
+	f.Add(l.Hello()[HeaderSize:])
+	f.Add([]byte(`{"from":{"node":"00000000000000ff","boot":1},"epoch":1}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		g, err := ParseGreeting(b)
+		if err != nil {
+			require.ErrorIs(t, err, ErrFrame)
+			return
+		}
+		l.Hello()
+		if _, err := l.Greeted(g); err == nil {
+			require.True(t, l.Up())
+		}
+	})
+}
