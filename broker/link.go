@@ -357,3 +357,10 @@ func (l *Link) Owes() bool { return l.owed > 0 }
 
 // Idle has the next Write ack what has come.
 func (l *Link) Idle() { l.due = l.owed > 0 }
+
+// Raise appends to dst what the senders of data are to be told, after a stretch of calls
+// of Queue and Arrived.
+func (l *Link) Raise(dst []Grant) []Grant { return l.share.Raise(dst) }
+
+// ForgetSender says that a sender will queue nothing more.
+func (l *Link) ForgetSender(s Sender) { l.share.Forget(s) }
