@@ -67,6 +67,7 @@ type Link struct {
 	owedBytes int
 	due       bool // they are to be acked now
 
+	frames, written  uint64 // all frames, and their bytes
 	resent, repeated uint64
 }
 
@@ -129,6 +130,9 @@ func (l *Link) Up() bool { return l.up }
 // Bytes returns how many bytes of frames wait to be written or acked.
 func (l *Link) Bytes() (control, data int) { return l.bytes[Control], l.bytes[Data] }
 
+// Written returns how many frames were written, and their bytes, over all connections.
+func (l *Link) Written() (frames, bytes uint64) { return l.frames, l.written }
+
 // Resent and Repeated return how many frames were written again on another connection,
 // and how many had come before and were dropped.
 func (l *Link) Resent() uint64   { return l.resent }
@@ -168,6 +172,7 @@ func (l *Link) Hello() []byte {
 	}
 	b := AppendFrame(nil, &Frame{Kind: Hello, Payload: payload})
 	l.unwritten = len(b)
+	l.wrote(len(b))
 	return b
 }
 
@@ -269,15 +274,22 @@ func (l *Link) Write(dst [][]byte, most int) [][]byte {
 			cut = len(b)
 		}
 		l.unwritten += i.Size()
+		l.wrote(i.Size())
 	}
 	if l.up && (l.due || l.owed >= ackFrames || l.owedBytes >= ackBytes) {
 		b = appendHeader(b, &Frame{Kind: Ack, Epoch: l.epoch, Acked: l.ack()})
 		l.unwritten += HeaderSize
+		l.wrote(HeaderSize)
 	}
 	if len(b) > cut {
 		dst = append(dst, b[cut:])
 	}
 	return dst
+}
+
+func (l *Link) wrote(size int) {
+	l.frames++
+	l.written += uint64(size)
 }
 
 // take returns the next frame to be written, or nil.

@@ -175,6 +175,8 @@ func (c *core) receive(msg any) bool {
 		}
 	case *replanned:
 		c.replan(msg)
+	case Credit:
+		c.out.credit(msg)
 	case halt:
 		c.halt, c.rested = msg.n, 0
 	case ask:

@@ -54,6 +54,7 @@ func (o *outbox) sendFar(pr *pair, p *tuple.Parcel) {
 				amount.Digits(len(b)), amount.Digits(most))
 		}
 		if err == nil {
+			pr.link.gave(len(b))
 			o.c.say(pr.task, &Encoded{From: p.From, To: p.To, FromLife: p.FromLife, Tuples: p.Len(), Bytes: b})
 			break
 		}

@@ -116,7 +116,7 @@ func Class(msg any) string {
 			return "still-queued"
 		}
 		return "held"
-	case *Limit:
+	case *Limit, Credit:
 		return "limit"
 	case *Ask:
 		return "ask"

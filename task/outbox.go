@@ -46,6 +46,7 @@ type outbox struct {
 	bolt    *boltTask // nil: a spout's
 	pairs   []*pair
 	byTask  []*pair // by TaskID; nil for tasks that nothing is sent to
+	links   map[actor.Ref]*linkMeter
 	streams []output
 	size    int          // tuples a parcel
 	anchor  *anchor      // of what is put now; nil: not tracked
@@ -73,8 +74,9 @@ type output struct {
 type pair struct {
 	task  tuple.TaskID
 	bit   uint64
-	ref   actor.Ref // nil while the task's address is not known
-	far   bool      // it is on another node
+	ref   actor.Ref  // nil while the task's address is not known
+	far   bool       // it is on another node
+	link  *linkMeter // that leads there; nil: it is on this node
 	meter broker.Meter
 	pace  pace
 	kept  []*tuple.Parcel // closed without room, oldest first
@@ -459,7 +461,7 @@ func (o *outbox) found(p Peer) {
 	if pr == nil {
 		return
 	}
-	pr.ref, pr.far = p.Ref, p.Far
+	pr.ref, pr.far, pr.link = p.Ref, p.Far, o.link(&p)
 	o.nearest()
 	o.drain(pr)
 	o.release()

@@ -165,7 +165,7 @@ func same(r *route, to *topology.Node) bool {
 // pair makes the pair with a task.
 func (o *outbox) pair(id tuple.TaskID) {
 	p := &o.c.peers[id]
-	o.byTask[id] = &pair{task: id, bit: acker.Bit(id), ref: p.Ref, far: p.Far, pace: pace{at: o.c.now}, done: o.c.ended}
+	o.byTask[id] = &pair{task: id, bit: acker.Bit(id), ref: p.Ref, far: p.Far, link: o.link(p), pace: pace{at: o.c.now}, done: o.c.ended}
 	o.pairs = append(o.pairs, o.byTask[id])
 }
 

@@ -89,7 +89,7 @@ func (o *outbox) soonest(r *route, at int) *lane {
 
 // room is what may be sent now; a task whose address is not known gets nothing.
 func (p *pair) room() int {
-	if p.ref == nil {
+	if p.ref == nil || p.full() {
 		return 0
 	}
 	return p.meter.Room() - len(p.kept)
@@ -98,7 +98,7 @@ func (p *pair) room() int {
 // may reports whether a parcel may be sent now: one parcel may overshoot.
 func (p *pair) may(q *tuple.Parcel) bool {
 	room := p.meter.Room()
-	return room > 0 && !(mutation.Is(mutation.ParcelMustFit) && room < q.Len()) || mutation.Is(mutation.IgnoreLimit)
+	return room > 0 && !p.full() && !(mutation.Is(mutation.ParcelMustFit) && room < q.Len()) || mutation.Is(mutation.IgnoreLimit)
 }
 
 // some is room as a shuffle compares it. The first limit is as good as any more,
