@@ -77,6 +77,8 @@ var house = map[string]room{
 	// live is given what runs a topology, as bench is.
 	"chaos/live": {hosts, false, "amount tuple actor spout bolt topology acker task chaos"},
 
+	"cluster/consensus": {hosts, false, "cluster"},
+
 	// bench is given what runs a topology, so that the root can have it as a command.
 	"bench": {roof, false, "amount tuple metrics spout spout/from bolt bolt/to topology"},
 	".":     {roof, true, "amount tuple metrics actor spout bolt topology graph task actor/host metrics/scrape state/disk chaos chaos/live chaos/sim bench"},
