@@ -1,5 +1,5 @@
-// Package broker decides who may send how much. It is not for use outside
-// Egret.
+// Package broker decides who may send how much, and sees to it that what goes to
+// another process arrives. It is not for use outside Egret.
 //
 //	sender                                    receiver
 //	Meter: sent 0, limit 64                   Window: executed 0
@@ -16,6 +16,10 @@
 //
 // Both sides know the first limit. A limit rises when tuples have been executed,
 // whatever becomes of them, and never waits for an ack.
+//
+// Between two processes all of this travels in frames, see [Link]: over connections
+// that may break, reliably or not at all. A [Share] divides the bytes that such a link
+// may keep.
 package broker
 
 import "math"
