@@ -84,11 +84,13 @@ type Component struct {
 	Name     string `json:"name"`
 	Parallel int    `json:"parallel"`
 	Spout    bool   `json:"spout,omitempty"` // a spout or a queue
-	To       []int  `json:"to,omitempty"`    // components that it sends to
+	To       []int  `json:"to,omitempty"`    // components that it sends to, all later ones
 }
 
 // A Plan says where the tasks of a topology are. It is never changed; a later one has
-// a greater epoch.
+// a greater epoch. One that is not in force yet has epoch 0, and so has each task in it
+// that is new, moves or is retired: the log gives all of them the next epoch. The other
+// tasks are the same as in the plan before.
 type Plan struct {
 	Epoch      uint32   `json:"epoch"`
 	Components []Layout `json:"components"`
@@ -103,8 +105,9 @@ type Layout struct {
 
 // A Task is where one task is. Its lives there begin with tuple.NewIncarnation(Epoch,
 // 1): the epoch of the plan that put it there, so that one that stays has no new life
-// by a plan that is made for others. A task of a component that has others now has the
-// zero Home.
+// by a plan that is made for others. A task of a component that has others now is
+// retired: it has the zero Home, and the epoch of the plan that retired it. So of every
+// task it holds that lives before tuple.NewIncarnation(Epoch, 1) are over.
 type Task struct {
 	Component int    `json:"component"`
 	Index     int    `json:"index"`
@@ -112,28 +115,33 @@ type Task struct {
 	Epoch     uint32 `json:"epoch"`
 }
 
-// A Place is one split of a component.
-type Place struct {
-	Component string `json:"component"`
-	Split     string `json:"split"`
-}
-
-// A Position says that everything in its place before it is done.
+// A Position says that everything before it in a split of a component is done.
 type Position struct {
-	Place
-	Position string            `json:"position"`
-	Life     tuple.Incarnation `json:"life"`
+	Component string            `json:"component"`
+	Split     string            `json:"split"`
+	Position  string            `json:"position"`
+	Life      tuple.Incarnation `json:"life"` // of the task that says it
 }
 
-// A Submission is a topology in the log.
+// A Submission is a topology in the log. It is never changed: the log puts another one
+// in its place.
 type Submission struct {
 	Spec
-	Run       Run                `json:"run"`
-	Status    Status             `json:"status"`
-	Reason    string             `json:"reason,omitempty"` // why it failed
-	Since     time.Time          `json:"since"`            // when the status changed, by the clock of who proposed it
-	Plan      *Plan              `json:"plan,omitempty"`   // nil: not placed yet
-	Next      *Plan              `json:"next,omitempty"`   // takes effect when nothing is open, or at the latest when that takes too long
-	Why       string             `json:"why,omitempty"`    // there is a Next
-	Positions map[Place]Position `json:"-"`
+	Run       Run       `json:"run"`
+	Status    Status    `json:"status"`
+	Reason    string    `json:"reason,omitempty"` // why it failed
+	Since     time.Time `json:"since"`            // when the status changed, by the clock of who proposed it
+	Plan      *Plan     `json:"plan,omitempty"`   // nil: not placed yet; of one that has ended, the last
+	Next      *Plan     `json:"next,omitempty"`   // takes effect when nothing is open, or at the latest when that takes too long
+	Why       string    `json:"why,omitempty"`    // there is a Next
+	Positions Positions `json:"-"`
+}
+
+// A Node is what the log knows of a node, whether it lives or not.
+type Node struct {
+	ID       NodeID `json:"id"`
+	Name     string `json:"name"`
+	Addr     string `json:"addr"`
+	Boot     Boot   `json:"boot"` // the last that was seen
+	Draining bool   `json:"draining,omitempty"`
 }

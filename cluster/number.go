@@ -1,0 +1,72 @@
+package cluster
+
+import "github.com/egretstream/egret/tuple"
+
+// number returns a plan with the ids that all tasks have from now on. Those of old have
+// their home and epoch. A component that has as many tasks as in old keeps its ids; one
+// that has not gets others, and those it had are retired.
+//
+// An id is given away again only if it was retired in old already. So whoever still
+// knows it as what it was before has seen it as nobody's in between.
+func number(components []Component, old *Plan) (*Plan, error) {
+	if old != nil && len(old.Components) != len(components) {
+		return nil, refuse(ErrInvalid, "the plan is for %d components, and there are %d", len(old.Components), len(components))
+	}
+	next := &Plan{Components: make([]Layout, len(components))}
+	var used []bool // by id
+	if old != nil {
+		next.Tasks = append(next.Tasks, old.Tasks...)
+		used = make([]bool, len(old.Tasks))
+		for c, l := range old.Components {
+			if l.Parallel < 1 || uint64(l.First)+uint64(l.Parallel) > uint64(len(old.Tasks)) {
+				return nil, refuse(ErrInvalid, "the plan leaves out tasks of component %q", components[c].Name)
+			}
+			for i := range l.Parallel {
+				used[int(l.First)+i] = true
+			}
+		}
+	}
+	for c, k := range components {
+		if k.Parallel < 1 || k.Parallel > mostParallel {
+			return nil, refuse(ErrInvalid, "component %q cannot have %d tasks: from 1 to 4,096 are possible", k.Name, k.Parallel)
+		}
+		if old != nil {
+			l := old.Components[c]
+			if l.Parallel == k.Parallel {
+				next.Components[c] = l
+				continue
+			}
+			for i := range l.Parallel {
+				t := &next.Tasks[int(l.First)+i]
+				t.Home, t.Epoch = Home{}, 0
+			}
+		}
+		first := gap(used, k.Parallel)
+		if first+k.Parallel > mostTasks {
+			return nil, refuse(ErrFull, "there is no room for %d more tasks among the 1,048,576 ids of a topology", k.Parallel)
+		}
+		next.Components[c] = Layout{tuple.TaskID(first), k.Parallel}
+		for i := range k.Parallel {
+			id := first + i
+			if id == len(next.Tasks) {
+				next.Tasks, used = append(next.Tasks, Task{}), append(used, false)
+			}
+			next.Tasks[id], used[id] = Task{Component: c, Index: i}, true
+		}
+	}
+	return next, nil
+}
+
+// gap returns the first id of n that follow each other and are not used. They may
+// reach beyond the end.
+func gap(used []bool, n int) int {
+	first := 0
+	for id, u := range used {
+		if u {
+			first = id + 1
+		} else if id+1-first == n {
+			break
+		}
+	}
+	return first
+}
