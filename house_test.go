@@ -64,7 +64,7 @@ var house = map[string]room{
 	"cluster": {machines, false, "tuple"},
 
 	"task": {behaviours, false, "amount mutation tuple metrics actor spout bolt topology acker broker proto"},
-	"node": {behaviours, false, "tuple actor acker broker cluster task"},
+	"node": {behaviours, false, "tuple actor acker broker cluster task metrics topology"},
 
 	"actor/host":     {hosts, false, "actor"},
 	"spout/from":     {hosts, true, "amount tuple spout"},

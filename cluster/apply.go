@@ -77,7 +77,10 @@ func (c *SetPlan) apply(s *State, r *Result) error {
 		return err
 	}
 	sub.Plan = c.Plan.inForce(r.Epoch)
-	sub.Next, sub.Why = nil, ""
+	if sub.First == 0 {
+		sub.First = r.Epoch
+	}
+	sub.Next, sub.NextAt, sub.Why = nil, 0, ""
 	s.put(sub)
 	return nil
 }
@@ -100,7 +103,7 @@ func (c *ProposeNext) apply(s *State, _ *Result) error {
 	}
 	next := *c.Plan
 	next.Epoch = 0
-	sub.Next, sub.Why = &next, c.Why
+	sub.Next, sub.NextAt, sub.Why = &next, s.Applied, c.Why
 	s.put(sub)
 	return nil
 }
@@ -113,7 +116,7 @@ func (c *CancelNext) apply(s *State, _ *Result) error {
 	case sub.Next == nil:
 		return refuse(ErrStale, "topology %q is not being changed", c.Topology)
 	}
-	sub.Next, sub.Why = nil, ""
+	sub.Next, sub.NextAt, sub.Why = nil, 0, ""
 	s.put(sub)
 	return nil
 }
@@ -130,7 +133,7 @@ func (c *Switch) apply(s *State, r *Result) error {
 		return err
 	}
 	sub.Plan = sub.Next.inForce(r.Epoch)
-	sub.Next, sub.Why = nil, ""
+	sub.Next, sub.NextAt, sub.Why = nil, 0, ""
 	sub.Components = slices.Clone(sub.Components)
 	sub.Parallel = maps.Clone(sub.Parallel)
 	for i, l := range sub.Plan.Components {
@@ -185,7 +188,7 @@ func (c *Finish) apply(s *State, _ *Result) error {
 		return refuse(ErrInvalid, "topology %q cannot finish as %q", c.Topology, c.Status)
 	}
 	sub.Status, sub.Reason, sub.Since = c.Status, c.Reason, at
-	sub.Next, sub.Why = nil, ""
+	sub.Next, sub.NextAt, sub.Why = nil, 0, ""
 	s.put(sub)
 	return nil
 }

@@ -129,11 +129,13 @@ type Submission struct {
 	Spec
 	Run       Run       `json:"run"`
 	Status    Status    `json:"status"`
-	Reason    string    `json:"reason,omitempty"` // why it failed
-	Since     time.Time `json:"since"`            // when the status changed, by the clock of who proposed it
-	Plan      *Plan     `json:"plan,omitempty"`   // nil: not placed yet; of one that has ended, the last
-	Next      *Plan     `json:"next,omitempty"`   // takes effect when nothing is open, or at the latest when that takes too long
-	Why       string    `json:"why,omitempty"`    // there is a Next
+	Reason    string    `json:"reason,omitempty"`  // why it failed
+	Since     time.Time `json:"since"`             // when the status changed, by the clock of who proposed it
+	Plan      *Plan     `json:"plan,omitempty"`    // nil: not placed yet; of one that has ended, the last
+	First     uint32    `json:"first,omitempty"`   // epoch of its first plan: no task has died in it yet
+	Next      *Plan     `json:"next,omitempty"`    // takes effect when nothing is open, or at the latest when that takes too long
+	NextAt    uint64    `json:"next_at,omitempty"` // index of the entry that has proposed it
+	Why       string    `json:"why,omitempty"`     // there is a Next
 	Positions Positions `json:"-"`
 }
 

@@ -253,7 +253,7 @@ func (l *Link) greeted(payload []byte) error {
 		l.tellReset(before, "the other end has forgotten the link")
 	}
 	if err == nil {
-		l.ctx.Send(l.agent, LinkUp{l.link.Peer(), outcome == broker.Resumed})
+		l.ctx.Send(l.agent, LinkUp{l.link.Peer(), outcome == broker.Resumed, l.link.Last()})
 	}
 	return err
 }
@@ -268,7 +268,7 @@ func (l *Link) deliver(f *broker.Frame) error {
 		if err != nil {
 			return err
 		}
-		l.give(f.Run, h.To, &task.Encoded{From: h.From, To: h.To, Tuples: h.Tuples, Bytes: f.Payload})
+		l.give(f.Run, h.To, &task.Encoded{From: h.From, FromLife: h.FromLife, To: h.To, Tuples: h.Tuples, Bytes: f.Payload})
 	case broker.Task:
 		msg, err := task.DecodeMessage(f.Payload)
 		if err != nil {

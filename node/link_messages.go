@@ -79,6 +79,7 @@ type (
 	LinkUp struct {
 		Peer    cluster.Home
 		Resumed bool
+		Epoch   uint64 // of the link, for a later one to this process
 	}
 	// LinkDown says that there is none, and why. What is sent waits for the next one.
 	// Refused is that of Broken. If the two nodes should not talk to each other at all, Err

@@ -49,8 +49,8 @@ func TestLinkCarries(t *testing.T) {
 	c := w.connect(a, b)
 	c.flow()
 	require.Equal(t, append(control, parcels...), w.take("task 2"))
-	require.Equal(t, []any{LinkUp{home2, false}}, w.take("agent 1"))
-	require.Equal(t, []any{LinkUp{home1, false}, &Lives{home1, 7, []task.Peer{{Task: 1, Life: life}}}, &Note{home1, []byte("hello")}}, w.take("agent 2"))
+	require.Equal(t, []any{LinkUp{home2, false, 0}}, w.take("agent 1"))
+	require.Equal(t, []any{LinkUp{home1, false, 0}, &Lives{home1, 7, []task.Peer{{Task: 1, Life: life}}}, &Note{home1, []byte("hello")}}, w.take("agent 2"))
 
 	w.pass(ackAfter)
 	c.flow()
@@ -96,8 +96,8 @@ func TestLinkGoesOnOverAnotherConnection(t *testing.T) {
 	w.send(b, Broken{Conn: old, Err: errors.New("long ago")})
 	w.send(b, Wrote{old, 1 << 30})
 	c.flow()
-	require.Equal(t, []any{LinkUp{home2, true}}, w.take("agent 1"))
-	require.Equal(t, []any{LinkDown{home1, errors.New("closed"), false}, LinkUp{home1, true}}, w.take("agent 2"))
+	require.Equal(t, []any{LinkUp{home2, true, 0}}, w.take("agent 1"))
+	require.Equal(t, []any{LinkDown{home1, errors.New("closed"), false}, LinkUp{home1, true, 0}}, w.take("agent 2"))
 	require.Equal(t, []any{parcel(t, 1, 2, 0), parcel(t, 1, 2, 1), parcel(t, 1, 2, 2), parcel(t, 1, 2, 3)}, w.take("task 2"))
 
 	// A new one takes the place of one that is there.
@@ -105,7 +105,7 @@ func TestLinkGoesOnOverAnotherConnection(t *testing.T) {
 	require.True(t, c.ends[0].closed)
 	require.True(t, c.ends[1].closed)
 	next.flow()
-	require.Equal(t, []any{LinkDown{home2, errors.New("another connection takes its place"), false}, LinkUp{home2, true}}, w.take("agent 1"))
+	require.Equal(t, []any{LinkDown{home2, errors.New("another connection takes its place"), false}, LinkUp{home2, true, 0}}, w.take("agent 1"))
 
 	// Bytes that have changed on the way.
 	w.take("agent 2")
@@ -120,7 +120,7 @@ func TestLinkGoesOnOverAnotherConnection(t *testing.T) {
 	require.ErrorIs(t, down[0].(LinkDown).Err, broker.ErrFrame)
 	w.connect(a, b).flow()
 	require.Equal(t, []any{parcel(t, 1, 2, 4), parcel(t, 1, 2, 5)}, w.take("task 2"))
-	require.Equal(t, []any{LinkUp{home1, true}}, w.take("agent 2"))
+	require.Equal(t, []any{LinkUp{home1, true, 0}}, w.take("agent 2"))
 }
 
 func TestAnotherProcess(t *testing.T) {
@@ -135,7 +135,7 @@ func TestAnotherProcess(t *testing.T) {
 	b2 := w.link(next, 1)
 	c = w.connect(a, b2)
 	c.flow()
-	require.Equal(t, []any{LinkReset{home2, "the other end has forgotten the link"}, LinkUp{next, false}}, w.take("agent 1"))
+	require.Equal(t, []any{LinkReset{home2, "the other end has forgotten the link"}, LinkUp{next, false, 0}}, w.take("agent 1"))
 	require.Zero(t, a.count().Data)
 
 	// It is heard of otherwise, and what is for it is sent before any connection.
@@ -203,8 +203,8 @@ func TestUnreadableMessages(t *testing.T) {
 			c.cut()
 			w.take("agent 2")
 			w.connect(a, b).flow()
-			require.Equal(t, []any{LinkUp{home2, false}}, w.take("agent 1"))
-			require.Equal(t, []any{LinkReset{home1, "the other end has forgotten the link"}, LinkUp{home1, false}}, w.take("agent 2"))
+			require.Equal(t, []any{LinkUp{home2, false, 0}}, w.take("agent 1"))
+			require.Equal(t, []any{LinkReset{home1, "the other end has forgotten the link"}, LinkUp{home1, false, 0}}, w.take("agent 2"))
 		})
 	}
 }

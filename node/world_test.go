@@ -113,6 +113,12 @@ func (w *world) pass(d time.Duration) {
 func (w *world) take(ref actor.Ref) []any {
 	got := w.got[ref]
 	delete(w.got, ref)
+	for i := range got {
+		if up, is := got[i].(LinkUp); is { // whose epoch is looked at elsewhere
+			up.Epoch = 0
+			got[i] = up
+		}
+	}
 	return got
 }
 
@@ -204,5 +210,5 @@ func parcel(t require.TestingT, from, to tuple.TaskID, n int) *task.Encoded {
 	p.Append(&row)
 	b, err := tuple.AppendParcel(nil, p)
 	require.NoError(t, err)
-	return &task.Encoded{From: from, To: to, Tuples: 1, Bytes: b}
+	return &task.Encoded{From: from, FromLife: p.FromLife, To: to, Tuples: 1, Bytes: b}
 }

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -42,6 +43,19 @@ func (g Guarantee) String() string {
 		return "at-most-once"
 	}
 	return "at-least-once"
+}
+
+// ParseGuarantee reads what String has written; nil for empty text.
+func ParseGuarantee(text string) (*Guarantee, error) {
+	for _, g := range []Guarantee{AtLeastOnce, AtMostOnce} {
+		if text == g.String() {
+			return &g, nil
+		}
+	}
+	if text == "" {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("there is no guarantee %q: at-least-once or at-most-once", text)
 }
 
 // A Plan is a topology made ready to run: every name is a number. It is read by

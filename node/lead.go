@@ -1,0 +1,123 @@
+package node
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/egretstream/egret/cluster"
+)
+
+// A lead is what an agent has while its node leads the log.
+type lead struct {
+	a      *Agent
+	c      *cluster.Coordinator
+	saves  map[cluster.Run]map[place2]cluster.Position // that wait for an entry
+	asked  time.Duration                               // when the last such entry was asked for
+	counts map[cluster.Home]*counts
+	timer  bool
+	found  time.Duration // when the first entry is asked for again
+}
+
+type place2 struct{ component, split string }
+
+type saveNow struct{}
+
+const saveEvery = 20 * time.Millisecond // entries with positions
+
+func newLead(a *Agent) *lead {
+	now := a.ctx.Now()
+	l := &lead{
+		a: a, c: cluster.NewCoordinator(a.Self.Home, now, a.Patience),
+		saves: map[cluster.Run]map[place2]cluster.Position{}, counts: map[cluster.Home]*counts{},
+	}
+	l.c.Members(now, a.members)
+	return l
+}
+
+// decide asks for the entries that bring about what should be.
+func (a *Agent) decide() {
+	if a.lead == nil {
+		return
+	}
+	if a.state.Cluster == "" && a.Cluster != "" && a.ctx.Now() >= a.lead.found {
+		a.lead.found = a.ctx.Now() + time.Second
+		a.propose(cluster.Entry{Found: &cluster.Found{Cluster: a.Cluster}}, nil)
+	}
+	for _, e := range a.lead.c.Decide(a.ctx.Now(), &a.state, a.wall(), nil) {
+		a.propose(e, nil)
+	}
+}
+
+// propose asks for an entry. done, if not nil, is told what has become of it.
+func (a *Agent) propose(e cluster.Entry, done func(cluster.Result, error)) {
+	b, err := e.Encode()
+	if err != nil {
+		panic(err)
+	}
+	id := a.id()
+	if done != nil {
+		a.asks[id] = &pending{done: done, until: a.ctx.Now() + askFor}
+	}
+	a.Log.Propose(id, b)
+}
+
+// proposed takes in what has become of an entry.
+func (a *Agent) proposed(m Proposed) {
+	if a.lead != nil && m.Err == nil && m.Result.Kind != "commit" {
+		a.lead.c.Answered()
+	}
+	if w := a.asks[m.ID]; w != nil && w.done != nil {
+		delete(a.asks, m.ID)
+		w.done(m.Result, m.Err)
+	}
+}
+
+// save takes positions for the next entry of their run.
+func (l *lead) save(s *save) {
+	all := l.saves[s.Run]
+	if all == nil {
+		all = map[place2]cluster.Position{}
+		l.saves[s.Run] = all
+	}
+	for _, p := range s.Positions {
+		at := place2{p.Component, p.Split}
+		if p.Life >= all[at].Life {
+			all[at] = p
+		}
+	}
+	if l.timer {
+		return
+	}
+	l.timer = true
+	l.a.ctx.After(saveEvery, saveNow{})
+}
+
+// saveNow asks for an entry for each run with positions that wait.
+func (l *lead) saveNow() {
+	l.timer = false
+	for _, run := range slices.Sorted(maps.Keys(l.saves)) {
+		sub := l.a.submission(run)
+		if sub == nil {
+			continue
+		}
+		c := &cluster.Commit{Topology: sub.Topology, Run: run}
+		for _, p := range l.saves[run] {
+			c.Positions = append(c.Positions, p)
+		}
+		slices.SortFunc(c.Positions, func(x, y cluster.Position) int {
+			if x.Component != y.Component {
+				if x.Component < y.Component {
+					return -1
+				}
+				return 1
+			}
+			if x.Split < y.Split {
+				return -1
+			}
+			return 1
+		})
+		l.a.propose(cluster.Entry{Commit: c}, nil)
+	}
+	clear(l.saves)
+}

@@ -1,0 +1,331 @@
+package node
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/task"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+// A Part is what this node has of a run: whether it could have tasks of it, and the
+// supervisor of those that it has.
+//
+//	seen --can run it, has tasks--> running --others' plans--> running
+//	                                   | done, failed, forgotten, by itself
+//	                                   v
+//	                                stopping --Over--> over
+type Part struct {
+	run     cluster.Run
+	def     *topology.Topology
+	cannot  string // why no task can be here
+	plan    *topology.Plan
+	placed  *cluster.Plan // that plan was made from
+	sup     actor.Ref     // nil: not running
+	Metrics []*metrics.Task
+
+	own   map[tuple.TaskID]task.Peer // lives of tasks that are here
+	far   map[tuple.TaskID]farLife   // and elsewhere
+	ended bool
+	drain bool // the supervisor was told to
+	halted,
+	rest uint64
+	stopping bool
+	over     bool
+	err      string // why it is over, if nobody has stopped it
+
+	saving *task.SavePositions // that the log does not have yet
+	said   time.Duration       // when it was last asked to
+}
+
+type farLife struct {
+	life tuple.Incarnation
+	at   cluster.Home
+}
+
+func newPart(run cluster.Run) *Part {
+	return &Part{run: run, own: map[tuple.TaskID]task.Peer{}, far: map[tuple.TaskID]farLife{}}
+}
+
+// follow does what the log says.
+func (p *Part) follow(a *Agent, sub *cluster.Submission) {
+	if !sub.Status.Runs() {
+		p.stop(a)
+		return
+	}
+	if p.def == nil && p.cannot == "" {
+		p.check(a, sub)
+	}
+	if p.cannot != "" || sub.Plan == nil || p.stopping || p.over {
+		return
+	}
+	if p.placed == nil || p.placed.Epoch != sub.Plan.Epoch {
+		p.replan(a, sub)
+	}
+	if p.sup == nil {
+		return
+	}
+	p.seeSaved(a, sub)
+	switch {
+	case sub.Status == cluster.Ending:
+		p.halt(a, 0)
+		if !p.drain {
+			p.drain = true
+			a.ctx.Send(p.sup, task.DrainBy{Deadline: drainFor})
+		}
+	case sub.Next != nil:
+		p.halt(a, sub.NextAt)
+	case sub.Status == cluster.Inactive:
+		p.halt(a, inactive)
+	default:
+		p.halt(a, 0)
+	}
+}
+
+const (
+	inactive = 1<<64 - 1 // the Halt of a run that is inactive
+	drainFor = 30 * time.Second
+)
+
+func (p *Part) halt(a *Agent, n uint64) {
+	if p.halted == n {
+		return
+	}
+	p.halted, p.rest = n, 0
+	a.ctx.Send(p.sup, task.Halt{N: n})
+}
+
+// check finds out whether this node's program can run what was submitted.
+func (p *Part) check(a *Agent, sub *cluster.Submission) {
+	for _, t := range a.Program.Topologies {
+		if t.Name() == sub.Topology {
+			p.def = t
+		}
+	}
+	if p.def == nil {
+		p.cannot = fmt.Sprintf("the program of node %s has no topology %q", a.Self.Name, sub.Topology)
+		return
+	}
+	plan, err := p.build(sub, nil)
+	if err != nil {
+		p.cannot = fmt.Sprintf("node %s: %v", a.Self.Name, err)
+		return
+	}
+	if f := plan.Fingerprint(); f != sub.Fingerprint {
+		p.cannot = fmt.Sprintf("the program of node %s has another topology %q: fingerprint %s, and %s was submitted", a.Self.Name, sub.Topology, f, sub.Fingerprint)
+	}
+}
+
+// build makes a plan with the tasks of placed, or for nil with numbers of its own.
+func (p *Part) build(sub *cluster.Submission, placed *cluster.Plan) (*topology.Plan, error) {
+	o := topology.Options{Params: sub.Params, Parallel: map[string]int{}}
+	g, err := topology.ParseGuarantee(sub.Guarantee)
+	if err != nil {
+		return nil, err
+	}
+	o.Guarantee = g
+	for i, c := range sub.Components {
+		o.Parallel[c.Name] = c.Parallel
+		if placed != nil {
+			o.Parallel[c.Name] = placed.Components[i].Parallel
+			o.First = append(o.First, placed.Components[i].First)
+		}
+	}
+	if placed != nil {
+		o.Epoch = placed.Epoch
+		for _, t := range placed.Tasks {
+			o.Tasks = append(o.Tasks, topology.Task{Component: t.Component, Index: t.Index})
+		}
+	}
+	return p.def.Build(o)
+}
+
+// replan goes over to the plan that the log has now.
+func (p *Part) replan(a *Agent, sub *cluster.Submission) {
+	if p.sup == nil && !slices.ContainsFunc(sub.Plan.Tasks, func(t cluster.Task) bool { return t.Home == a.Self.Home }) {
+		return
+	}
+	plan, err := p.build(sub, sub.Plan)
+	if err != nil {
+		p.over, p.err = true, fmt.Sprintf("node %s: %v", a.Self.Name, err)
+		return
+	}
+	p.plan, p.placed, p.ended, p.rest = plan, sub.Plan, false, 0
+	for id := len(p.Metrics); id < len(plan.Tasks); id++ {
+		n := plan.Node(tuple.TaskID(id))
+		p.Metrics = append(p.Metrics, metrics.NewTask(plan.TaskName(tuple.TaskID(id)), len(n.Streams), len(n.Inputs)))
+	}
+	share := &task.Share{Run: uint32(p.run), First: sub.First, Over: a.ctx.Self(), MaxParcel: maxParcel}
+	for _, t := range sub.Plan.Tasks {
+		share.Here = append(share.Here, t.Home == a.Self.Home)
+		share.Retired = append(share.Retired, t.Home.Node == 0)
+		share.Epoch = append(share.Epoch, t.Epoch)
+	}
+	p.forget(a, sub.Plan)
+	a.connect()
+	positions := map[string]map[string]string{}
+	for at := range sub.Positions.All() {
+		if positions[at.Component] == nil {
+			positions[at.Component] = map[string]string{}
+		}
+		positions[at.Component][at.Split] = at.Position
+	}
+	if p.sup == nil {
+		set, err := a.Program.Settings(p.run, &sub.Spec)
+		if err != nil {
+			p.over, p.err = true, fmt.Sprintf("node %s: %v", a.Self.Name, err)
+			return
+		}
+		set.Share, set.Positions, set.Continued = share, positions, set.Continued || sub.Positions.Len() > 0
+		p.sup = a.ctx.Spawn(plan.Topology, task.NewSupervisor(plan, set, p.Metrics, func(error) {}))
+		a.ctx.Watch(p.sup)
+	} else {
+		a.ctx.Send(p.sup, &task.Replan{Plan: plan, Share: share, Metrics: p.Metrics, Positions: positions})
+	}
+	if a.Program.Started != nil {
+		a.Program.Started(p.run, plan, p)
+	}
+	// What is known of others is said behind the plan, and others who are in it now hear
+	// of what is here.
+	p.tellFar(a, slices.Collect(maps.Keys(p.far)))
+	for _, home := range p.homes(a) {
+		p.tellLives(a, home, slices.Collect(maps.Keys(p.own)))
+	}
+}
+
+// maxParcel is how many bytes of a parcel may travel between nodes.
+const maxParcel = 8 << 20
+
+// forget lets go of lives that a plan has ended.
+func (p *Part) forget(a *Agent, plan *cluster.Plan) {
+	over := func(id tuple.TaskID, life tuple.Incarnation) bool {
+		return int(id) < len(plan.Tasks) && life < incarnation(plan.Tasks[id].Epoch)
+	}
+	for id, peer := range p.own {
+		if over(id, peer.Life) {
+			delete(p.own, id)
+			a.route(Route{Run: uint32(p.run), Task: id})
+		}
+	}
+	maps.DeleteFunc(p.far, func(id tuple.TaskID, l farLife) bool { return over(id, l.life) })
+}
+
+// homes returns the other processes that have tasks of the run.
+func (p *Part) homes(a *Agent) (all []cluster.Home) {
+	seen := map[cluster.Home]bool{a.Self.Home: true, {}: true}
+	for _, t := range p.placed.Tasks {
+		if !seen[t.Home] {
+			seen[t.Home] = true
+			all = append(all, t.Home)
+		}
+	}
+	return all
+}
+
+// tellFar tells the supervisor of lives of tasks elsewhere.
+func (p *Part) tellFar(a *Agent, ids []tuple.TaskID) {
+	if p.sup == nil || len(ids) == 0 {
+		return
+	}
+	slices.Sort(ids)
+	m := &task.Elsewhere{}
+	for _, id := range ids {
+		l := p.far[id]
+		if to := a.links[l.at.Node]; to != nil {
+			m.Peers = append(m.Peers, task.Peer{Task: id, Life: l.life, Ref: to.ref, Far: true})
+		}
+	}
+	a.ctx.Send(p.sup, m)
+}
+
+// heard takes in lives of tasks on another node.
+func (p *Part) heard(a *Agent, from cluster.Home, peers []task.Peer) {
+	var news []tuple.TaskID
+	for _, peer := range peers {
+		if peer.Life > p.far[peer.Task].life {
+			p.far[peer.Task] = farLife{peer.Life, from}
+			news = append(news, peer.Task)
+		}
+	}
+	p.tellFar(a, news)
+}
+
+// stop ends what is here of a run that the log has ended.
+func (p *Part) stop(a *Agent) {
+	if p.sup == nil {
+		delete(a.parts, p.run)
+	} else if !p.stopping {
+		p.stopping = true
+		a.ctx.Send(p.sup, task.Stop{})
+	}
+}
+
+func (p *Part) name() string {
+	if p.def == nil {
+		return ""
+	}
+	return p.def.Name()
+}
+
+// report says how the part is.
+func (p *Part) report(sub *cluster.Submission) cluster.RunReport {
+	r := cluster.RunReport{Run: p.run, Cannot: p.cannot, Over: p.over, Err: p.err}
+	if p.placed != nil {
+		r.Epoch, r.Ended = p.placed.Epoch, p.ended
+	}
+	if sub.Next != nil && p.halted == sub.NextAt {
+		r.Rest = p.rest
+	}
+	return r
+}
+
+// over takes in that nothing of a run is left here.
+func (a *Agent) over(m task.Over) {
+	p := a.parts[cluster.Run(m.Run)]
+	if p == nil {
+		return
+	}
+	a.dirty = true
+	a.ctx.Stop(p.sup)
+	p.sup, p.over = nil, true
+	for id := range p.own {
+		a.route(Route{Run: m.Run, Task: id})
+	}
+	clear(p.own)
+	if a.Program.Ended != nil {
+		a.Program.Ended(p.run)
+	}
+	switch {
+	case p.stopping:
+		p.stop(a)
+	case m.Err != nil:
+		p.err = m.Err.Error()
+		a.Tell("a topology has stopped on this node", "topology", p.name(), "error", p.err)
+	}
+}
+
+// lives takes in that lives of tasks have begun here.
+func (a *Agent) lives(m *task.Lives) {
+	p := a.parts[cluster.Run(m.Run)]
+	if p == nil || p.placed == nil {
+		return
+	}
+	var ids []tuple.TaskID
+	for _, peer := range m.Peers {
+		if peer.Life < p.own[peer.Task].Life {
+			continue
+		}
+		p.own[peer.Task] = peer
+		ids = append(ids, peer.Task)
+		a.route(Route{Run: m.Run, Task: peer.Task, Ref: peer.Ref})
+	}
+	for _, home := range p.homes(a) {
+		p.tellLives(a, home, ids)
+	}
+}

@@ -1,0 +1,269 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/egretstream/egret/cluster"
+)
+
+// A Request is what a person or a program wants of the cluster. Any node takes it.
+type Request struct {
+	Op       string         `json:"op"`
+	Topology string         `json:"topology,omitempty"`
+	Spec     *cluster.Spec  `json:"spec,omitempty"`     // submit
+	Status   cluster.Status `json:"status,omitempty"`   // status
+	Parallel map[string]int `json:"parallel,omitempty"` // rebalance
+	Node     cluster.NodeID `json:"node,omitempty"`     // drain
+	On       bool           `json:"on,omitempty"`       // drain
+	Preview  bool           `json:"preview,omitempty"`  // say what would move, and do nothing
+}
+
+// What can be asked for.
+const (
+	OpState     = "state"     // what is agreed on, and who is there; answered by the node itself
+	OpSubmit    = "submit"    // a topology
+	OpSetStatus = "status"    // activate, deactivate, kill
+	OpRebalance = "rebalance" // tasks of components
+	OpDrain     = "drain"     // a node, or no more
+	OpForget    = "forget"    // a node that will not come back
+	OpStats     = "stats"     // of a topology's tasks on all nodes
+)
+
+// An Answer is what has become of a Request.
+type Answer struct {
+	Error *cluster.Refusal `json:"error,omitempty"`
+	Run   cluster.Run      `json:"run,omitempty"` // submit
+	Moves []Move           `json:"moves,omitempty"`
+	State *View            `json:"state,omitempty"`
+	Stats *Stats           `json:"stats,omitempty"`
+}
+
+// A Move is one task's.
+type Move struct {
+	Task string       `json:"task"`
+	From cluster.Home `json:"from"` // zero: it is new
+	To   cluster.Home `json:"to"`   // zero: it is retired
+}
+
+// A View is the cluster as one node sees it.
+type View struct {
+	Self        cluster.Home          `json:"self"`
+	Cluster     string                `json:"cluster"`
+	Leader      cluster.NodeID        `json:"leader"` // 0: none, so nothing can be changed
+	Applied     uint64                `json:"applied"`
+	Members     []MemberView          `json:"members"`
+	Submissions []*cluster.Submission `json:"submissions"`
+}
+
+// A MemberView is one node.
+type MemberView struct {
+	cluster.Member
+	Draining bool `json:"draining,omitempty"`
+	Tasks    int  `json:"tasks"`
+}
+
+// Reasons beside those of package cluster.
+const (
+	ErrNoQuorum    cluster.Reason = "no-quorum"   // nobody leads, so nothing can be agreed on
+	ErrComponent   cluster.Reason = "component"   // there is no such component
+	ErrFingerprint cluster.Reason = "fingerprint" // another program
+	ErrParameter   cluster.Reason = "parameter"   // unknown, or with a value that cannot be
+)
+
+// A pending is a request or a proposal that waits.
+type pending struct {
+	reply func(*Answer)
+	done  func(cluster.Result, error)
+	until time.Duration
+}
+
+// Refuse returns an answer that says why something was not done.
+func Refuse(why cluster.Reason, format string, args ...any) *Answer {
+	return &Answer{Error: &cluster.Refusal{Reason: why, Text: fmt.Sprintf(format, args...)}}
+}
+
+// failed makes an answer of an error.
+func failed(err error) *Answer {
+	if r, ok := errors.AsType[*cluster.Refusal](err); ok {
+		return &Answer{Error: r}
+	}
+	return Refuse(ErrNoQuorum, "%v", err)
+}
+
+// ask takes a request from this node's own door.
+func (a *Agent) ask(m Ask) {
+	r := m.Request
+	switch {
+	case r.Op == OpState:
+		m.Reply(&Answer{State: a.view()})
+	case a.lead != nil:
+		a.serve(r, m.Reply)
+	case a.leads.Node == 0:
+		m.Reply(Refuse(ErrNoQuorum, "no node leads, since more than half of the voters cannot be reached: what runs goes on, and nothing can be changed"))
+	default:
+		id := a.id()
+		if !a.note(a.leads.Node, &note{Ask: &asked{id, r}}) {
+			m.Reply(Refuse(ErrNoQuorum, "node %v leads, and there is no way to it from this one", a.leads.Node))
+			return
+		}
+		a.asks[id] = &pending{reply: m.Reply, until: a.ctx.Now() + askFor}
+	}
+}
+
+// askedBy takes a request that another node has passed on.
+func (a *Agent) askedBy(from cluster.Home, m *asked) {
+	reply := func(answer *Answer) {
+		a.note(from.Node, &note{Answer: &answered{m.ID, answer}})
+	}
+	if a.lead == nil {
+		reply(Refuse(ErrNoQuorum, "who leads has just changed: try again"))
+		return
+	}
+	a.serve(m.Request, reply)
+}
+
+func (a *Agent) answer(id uint64, answer *Answer) {
+	if w := a.asks[id]; w != nil && w.reply != nil {
+		delete(a.asks, id)
+		w.reply(answer)
+	}
+}
+
+// serve does what is asked for, on the node that leads.
+func (a *Agent) serve(r *Request, reply func(*Answer)) {
+	then := func(e cluster.Entry, good func(cluster.Result) *Answer) {
+		a.propose(e, func(result cluster.Result, err error) {
+			switch {
+			case err != nil:
+				reply(failed(err))
+			case result.Err != nil:
+				reply(failed(result.Err))
+			default:
+				reply(good(result))
+			}
+		})
+	}
+	fine := func(cluster.Result) *Answer { return &Answer{} }
+	sub := a.state.Submission(r.Topology)
+	if sub == nil && r.Topology != "" && r.Op != OpSubmit {
+		reply(Refuse(cluster.ErrUnknown, "there is no topology %q; egret list shows those that there are", r.Topology))
+		return
+	}
+	switch r.Op {
+	case OpSubmit:
+		then(cluster.Entry{Submit: &cluster.Submit{Spec: *r.Spec, At: a.wall()}}, func(result cluster.Result) *Answer {
+			return &Answer{Run: cluster.Run(result.Epoch)}
+		})
+	case OpSetStatus:
+		if r.Status == cluster.Ending && !sub.Status.Runs() {
+			then(cluster.Entry{Forget: &cluster.Forget{Topology: sub.Topology, Run: sub.Run}}, fine)
+			return
+		}
+		then(cluster.Entry{SetStatus: &cluster.SetStatus{Topology: sub.Topology, Run: sub.Run, Status: r.Status, At: a.wall()}}, fine)
+	case OpRebalance:
+		a.rebalance(r, sub, reply, then)
+	case OpDrain:
+		a.drainNode(r, reply, then)
+	case OpForget:
+		then(cluster.Entry{ForgetNode: &cluster.ForgetNode{Node: r.Node}}, fine)
+	case OpStats:
+		reply(&Answer{Stats: a.lead.stats(sub)})
+	default:
+		reply(Refuse(cluster.ErrInvalid, "node %s does not know what %q is: do all nodes run the same version?", a.Self.Name, r.Op))
+	}
+}
+
+type proposing func(cluster.Entry, func(cluster.Result) *Answer)
+
+// rebalance gives components other numbers of tasks, or evens out what there is.
+func (a *Agent) rebalance(r *Request, sub *cluster.Submission, reply func(*Answer), then proposing) {
+	if sub.Plan == nil || !sub.Status.Runs() {
+		reply(Refuse(cluster.ErrEnded, "topology %q is %s and has no tasks", sub.Topology, sub.Status))
+		return
+	}
+	nodes := a.lead.c.Candidates(&a.state, sub)
+	var plan *cluster.Plan
+	var err error
+	if len(r.Parallel) > 0 {
+		plan, err = cluster.Resize(sub.Components, sub.Plan, nodes, r.Parallel)
+	} else {
+		plan, err = cluster.Place(sub.Components, sub.Plan, nodes)
+	}
+	if err != nil {
+		if errors.Is(err, cluster.ErrUnknown) {
+			err = &cluster.Refusal{Reason: ErrComponent, Text: fmt.Sprintf("topology %q: %v", sub.Topology, err)}
+		}
+		reply(failed(err))
+		return
+	}
+	moves := movesOf(sub, plan)
+	if r.Preview || len(moves) == 0 {
+		reply(&Answer{Moves: moves})
+		return
+	}
+	then(cluster.Entry{ProposeNext: &cluster.ProposeNext{Topology: sub.Topology, Run: sub.Run, Base: sub.Plan.Epoch, Plan: plan, Why: "rebalance"}},
+		func(cluster.Result) *Answer { return &Answer{Moves: moves} })
+}
+
+// drainNode has a node emptied, or lets it have tasks again.
+func (a *Agent) drainNode(r *Request, reply func(*Answer), then proposing) {
+	if _, known := a.state.Node(r.Node); !known {
+		reply(Refuse(cluster.ErrUnknown, "there is no node %v; egret members shows those that there are", r.Node))
+		return
+	}
+	var moves []Move
+	for _, sub := range a.state.Submissions {
+		if !r.On || sub.Plan == nil || !sub.Status.Runs() {
+			continue
+		}
+		nodes := a.lead.c.Candidates(&a.state, sub)
+		for i := range nodes {
+			nodes[i].Draining = nodes[i].Draining || nodes[i].Node == r.Node
+		}
+		if plan, err := cluster.Vacate(sub.Components, sub.Plan, nodes); err == nil {
+			moves = append(moves, movesOf(sub, plan)...)
+		}
+	}
+	if r.Preview {
+		reply(&Answer{Moves: moves})
+		return
+	}
+	then(cluster.Entry{DrainNode: &cluster.DrainNode{Node: r.Node, On: r.On}}, func(cluster.Result) *Answer { return &Answer{Moves: moves} })
+}
+
+// movesOf lists what a plan changes.
+func movesOf(sub *cluster.Submission, plan *cluster.Plan) (all []Move) {
+	for id, t := range plan.Tasks {
+		m := Move{Task: fmt.Sprintf("%s/%d", sub.Components[t.Component].Name, t.Index), To: t.Home}
+		if id < len(sub.Plan.Tasks) {
+			if m.From = sub.Plan.Tasks[id].Home; m.From == m.To {
+				continue
+			}
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// view is how this node sees the cluster.
+func (a *Agent) view() *View {
+	v := &View{Self: a.Self.Home, Cluster: a.Cluster, Leader: a.leads.Node, Applied: a.state.Applied, Submissions: a.state.Submissions}
+	for _, m := range a.members {
+		n, _ := a.state.Node(m.Node)
+		x := MemberView{Member: m, Draining: n.Draining}
+		for _, sub := range a.state.Submissions {
+			if sub.Plan == nil || !sub.Status.Runs() {
+				continue
+			}
+			for _, t := range sub.Plan.Tasks {
+				if t.Home == m.Home {
+					x.Tasks++
+				}
+			}
+		}
+		v.Members = append(v.Members, x)
+	}
+	return v
+}
