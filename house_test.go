@@ -78,6 +78,7 @@ var house = map[string]room{
 	"chaos/live": {hosts, false, "amount tuple actor spout bolt topology acker task chaos"},
 
 	"cluster/consensus": {hosts, false, "cluster"},
+	"cluster/gossip":    {hosts, false, "cluster"},
 
 	// bench is given what runs a topology, so that the root can have it as a command.
 	"bench": {roof, false, "amount tuple metrics spout spout/from bolt bolt/to topology"},
