@@ -8,13 +8,16 @@ import (
 	"github.com/egretstream/egret/cluster"
 )
 
+// MaxFrame is how many bytes a frame may have, if nothing else is said.
+const MaxFrame = 16 << 20
+
 // A LinkConfig sets up one end of a link; each 0 stands for its default.
 type LinkConfig struct {
 	Self          cluster.Home
 	Peer          cluster.Home // boot 0: not known yet
 	Cluster       string       // its id
 	Version       string       // of this program, for people
-	MaxFrame      int          // bytes of a frame with its header; default 16 MB
+	MaxFrame      int          // bytes of a frame with its header; default MaxFrame
 	ControlBudget int          // bytes that may wait in the control lane; default 64 MB
 	DataBudget    int          // the same of the data lane, see [Share]; default 64 MB
 	Last          uint64       // epoch of an earlier Link of this process to the peer; see [Link.Last]
@@ -107,7 +110,7 @@ const (
 // NewLink returns an end without epoch and connection.
 func NewLink(c LinkConfig) *Link {
 	if c.MaxFrame <= 0 {
-		c.MaxFrame = 16 << 20
+		c.MaxFrame = MaxFrame
 	}
 	if c.ControlBudget <= 0 {
 		c.ControlBudget = 64 << 20

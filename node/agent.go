@@ -165,6 +165,16 @@ func (a *Agent) Receive(ctx actor.Context, msg any) {
 		a.save(msg)
 	case task.Over:
 		a.over(msg)
+	case actor.Terminated: // a supervisor, whose Over came before if it has ended in good order
+		for _, run := range slices.Sorted(maps.Keys(a.parts)) {
+			if p := a.parts[run]; p.sup == msg.Ref {
+				err := msg.Err
+				if err == nil {
+					err = task.ErrKilled
+				}
+				a.over(task.Over{Run: uint32(run), Err: fmt.Errorf("the supervisor has died: %w", err)})
+			}
+		}
 	case LinkUp:
 		a.linkUp(msg)
 	case LinkDown:

@@ -75,7 +75,7 @@ type (
 
 // base is the life that a task begins with.
 func (s *Supervisor) base(id tuple.TaskID) tuple.Incarnation {
-	share := s.set.Share
+	share := s.part
 	switch {
 	case share == nil:
 		return tuple.NewIncarnation(s.plan.Epoch, 1)
@@ -87,7 +87,7 @@ func (s *Supervisor) base(id tuple.TaskID) tuple.Incarnation {
 
 // here reports whether a task is on this node.
 func (s *Supervisor) here(id tuple.TaskID) bool {
-	return s.set.Share == nil || s.set.Share.Here[id]
+	return s.part == nil || s.part.Here[id]
 }
 
 // tell sends a message to all tasks that are here.
@@ -106,21 +106,21 @@ func (s *Supervisor) sayTo(id tuple.TaskID, msg any) {
 		if c.ref == nil {
 			return
 		}
-		msg = &Far{s.set.Share.Run, msg}
+		msg = &Far{s.part.Run, msg}
 	}
 	s.ctx.Send(c.ref, msg)
 }
 
 // sayLives tells the other nodes of lives that have begun here.
 func (s *Supervisor) sayLives(peers []Peer) {
-	if share := s.set.Share; share != nil && len(peers) > 0 {
+	if share := s.part; share != nil && len(peers) > 0 {
 		s.ctx.Send(share.Over, &Lives{share.Run, peers})
 	}
 }
 
 // sayEnded tells whether all tasks that are here have ended.
 func (s *Supervisor) sayEnded() {
-	share := s.set.Share
+	share := s.part
 	if yes := s.running == 0; share != nil && yes != s.saidEnded && s.stopping == 0 {
 		s.saidEnded = yes
 		s.ctx.Send(share.Over, Ended{share.Run, yes})
@@ -152,7 +152,7 @@ func (s *Supervisor) replan(m *Replan) {
 	if s.stopping > 0 || m.Plan.Epoch <= s.plan.Epoch {
 		return
 	}
-	s.plan, s.ms, s.set.Share = m.Plan, m.Metrics, m.Share
+	s.plan, s.ms, s.part = m.Plan, m.Metrics, m.Share // the settings, which tasks read, keep the first
 	s.keep.renew(m.Positions)
 	for id := len(s.children); id < len(s.plan.Tasks); id++ {
 		s.children = append(s.children, child{far: true, gone: true})
@@ -245,7 +245,7 @@ func (s *Supervisor) seeRest(n uint64) {
 		s.ctx.After(restLook, lookRest{n})
 		return
 	}
-	s.ctx.Send(s.set.Share.Over, AtRest{s.set.Share.Run, n})
+	s.ctx.Send(s.part.Over, AtRest{s.part.Run, n})
 	s.ctx.After(restAgain, lookRest{n}) // it may be lost with who leads
 }
 

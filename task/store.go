@@ -224,7 +224,7 @@ func (k *keeper) lettersOf(task tuple.TaskID) (all []*DeadLetter) {
 func (k *keeper) commit(m *committed) {
 	c := k.s.plan.Tasks[m.task].Component
 	k.positions[c][m.split] = m.position
-	if k.s.set.Store != nil || k.s.set.Share != nil {
+	if k.s.set.Store != nil || k.s.part != nil {
 		k.changed[place{c, m.split}] = change{m.position, m.task, m.life, m.index}
 		k.write()
 	}
@@ -248,7 +248,7 @@ func (k *keeper) write() {
 		}
 		return strings.Compare(a.Split, b.Split)
 	})
-	if share := k.s.set.Share; share != nil && len(positions) > 0 {
+	if share := k.s.part; share != nil && len(positions) > 0 {
 		k.s.ctx.Send(share.Over, &SavePositions{share.Run, positions})
 		return
 	}
@@ -390,7 +390,7 @@ func (k *keeper) finish() {
 	}
 	if !k.busy && len(k.changed)+len(k.done) == 0 {
 		k.s.done(k.s.err)
-		if share := k.s.set.Share; share != nil {
+		if share := k.s.part; share != nil {
 			k.s.ctx.Send(share.Over, Over{share.Run, k.s.err})
 		}
 		return

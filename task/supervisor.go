@@ -53,6 +53,7 @@ type Supervisor struct {
 	waits     []waiting
 	over      bool // done was called
 
+	part        *Share                             // what is here at present; nil: everything
 	saidEnded   bool                               // to who is over it
 	halted      uint64                             // which Halt; 0: none
 	restedTasks map[tuple.TaskID]tuple.Incarnation // who has said that it has nothing left to do, of that
@@ -80,7 +81,7 @@ type child struct {
 // NewSupervisor returns the behaviour that runs a plan. ms are the counters of
 // its tasks; done is called once, at the end, with what went wrong.
 func NewSupervisor(plan *topology.Plan, set *Settings, ms []*metrics.Task, done func(error)) *Supervisor {
-	return &Supervisor{plan: plan, set: set, ms: ms, done: done}
+	return &Supervisor{plan: plan, set: set, ms: ms, done: done, part: set.Share}
 }
 
 func (s *Supervisor) Start(ctx actor.Context) {
@@ -167,7 +168,7 @@ func (s *Supervisor) Receive(ctx actor.Context, msg any) {
 		c := &s.children[msg.task]
 		if msg.life == c.life && !c.ended {
 			c.ended = true
-			if s.running--; s.running == 0 && s.set.Share == nil {
+			if s.running--; s.running == 0 && s.part == nil {
 				s.stop(nil)
 			}
 			s.sayEnded()

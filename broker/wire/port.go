@@ -135,7 +135,11 @@ func (p *Port) Close() error {
 	}
 	p.greeting = nil
 	p.mu.Unlock()
-	err := errors.Join(p.tcp.Close(), p.udp.Close())
+	err := p.udp.Close()
+	if errors.Is(err, net.ErrClosed) { // by who has Packets
+		err = nil
+	}
+	err = errors.Join(p.tcp.Close(), err)
 	for _, l := range p.services {
 		l.Close()
 	}

@@ -19,15 +19,26 @@ type request struct {
 }
 
 // Propose asks for an entry in the log. It is done without an error when more than half
-// of the voters have it and this node's Machine has applied it. Entries that are proposed
+// of the voters have it and this node's Machine has applied it, and has what that has
+// returned. Entries that are proposed
 // one after the other come in this order, if they come. The bytes are not changed
 // afterwards.
-func (l *Log) Propose(entry []byte, done func(error)) {
+func (l *Log) Propose(entry []byte, done func(result any, err error)) {
 	if len(entry) > MaxEntry {
-		done(fmt.Errorf("%w; this one has %d bytes", ErrTooLarge, len(entry)))
+		done(nil, fmt.Errorf("%w; this one has %d bytes", ErrTooLarge, len(entry)))
 		return
 	}
-	l.inOrder(func(patience time.Duration) raft.Future { return l.raft.Apply(entry, patience) }, done)
+	var f raft.ApplyFuture
+	l.inOrder(func(patience time.Duration) raft.Future {
+		f = l.raft.Apply(entry, patience)
+		return f
+	}, func(err error) {
+		if err != nil {
+			done(nil, err)
+			return
+		}
+		done(f.Response(), nil)
+	})
 }
 
 // Barrier is done when everything that was in the log before is applied. A node that

@@ -77,7 +77,7 @@ const (
 type Machine interface {
 	// Apply takes the entry with this index, which is greater than any before. The
 	// bytes belong to the log: they may be kept, but not changed.
-	Apply(index uint64, entry []byte)
+	Apply(index uint64, entry []byte) (result any)
 	// Snapshot returns all that the entries applied so far have come to. The bytes are not
 	// changed afterwards.
 	Snapshot() ([]byte, error)

@@ -128,7 +128,7 @@ func TestLeaderCutOff(t *testing.T) {
 		var mu sync.Mutex
 		answers := map[string]int{}
 		for i := range 2 * maxPending {
-			all[0].log.Propose([]byte("alone "+strconv.Itoa(i)), func(err error) {
+			all[0].log.Propose([]byte("alone "+strconv.Itoa(i)), func(_ any, err error) {
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -165,7 +165,7 @@ func TestBusy(t *testing.T) {
 		var mu sync.Mutex
 		answers := map[error]int{}
 		propose := func() {
-			d.log.Propose([]byte("x"), func(err error) {
+			d.log.Propose([]byte("x"), func(_ any, err error) {
 				mu.Lock()
 				defer mu.Unlock()
 				for _, e := range []error{nil, ErrBusy, ErrUnsure} {
@@ -210,7 +210,7 @@ func TestSnapshot(t *testing.T) {
 		for i := range snapshotAfter + 1000 {
 			want = append(want, strconv.Itoa(i))
 			wait.Add(1)
-			all[0].log.Propose([]byte(want[i]), func(err error) {
+			all[0].log.Propose([]byte(want[i]), func(_ any, err error) {
 				require.NoError(t, err)
 				wait.Done()
 			})
@@ -309,7 +309,9 @@ func TestServers(t *testing.T) {
 		require.Error(t, next.do(func(done func(error)) { next.log.Remove(next.node(), done) }))
 		require.NoError(t, next.propose("x"))
 		same(t, []string{"x"}, rest...)
-		require.ErrorIs(t, next.do(func(done func(error)) { next.log.Propose(bytes.Repeat([]byte{1}, MaxEntry+1), done) }), ErrTooLarge)
+		require.ErrorIs(t, next.do(func(done func(error)) {
+			next.log.Propose(bytes.Repeat([]byte{1}, MaxEntry+1), func(_ any, err error) { done(err) })
+		}), ErrTooLarge)
 		for _, d := range all {
 			d.stop()
 		}

@@ -66,12 +66,12 @@ func TestLoopback(t *testing.T) {
 	for _, r := range all[1:] {
 		ask(func(l *Log, done func(error)) { l.AddVoter(r.id.Home().Node, r.addr, done) })
 	}
-	ask(func(l *Log, done func(error)) { l.Propose([]byte("x"), done) })
+	ask(func(l *Log, done func(error)) { l.Propose([]byte("x"), func(_ any, err error) { done(err) }) })
 	for range 3 {
 		require.Equal(t, "x", <-applied)
 	}
 	require.NoError(t, all[0].log.Close())
-	ask(func(l *Log, done func(error)) { l.Propose([]byte("y"), done) })
+	ask(func(l *Log, done func(error)) { l.Propose([]byte("y"), func(_ any, err error) { done(err) }) })
 	for got := range applied {
 		if got == "y" {
 			break
@@ -89,7 +89,7 @@ func TestLoopback(t *testing.T) {
 // heard is a Machine that tells of each entry and keeps nothing.
 type heard chan string
 
-func (h heard) Apply(_ uint64, entry []byte) { h <- string(entry) }
+func (h heard) Apply(_ uint64, entry []byte) any { h <- string(entry); return nil }
 
 func (h heard) Snapshot() ([]byte, error) { return nil, nil }
 

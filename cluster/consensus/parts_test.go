@@ -138,7 +138,7 @@ type tape struct {
 	gate     chan struct{} // Apply waits for it; nil: it does not
 }
 
-func (m *tape) Apply(index uint64, entry []byte) {
+func (m *tape) Apply(index uint64, entry []byte) any {
 	if m.gate != nil {
 		<-m.gate
 	}
@@ -149,6 +149,7 @@ func (m *tape) Apply(index uint64, entry []byte) {
 	}
 	m.index = index
 	m.entries = append(m.entries, string(entry))
+	return len(m.entries)
 }
 
 func (m *tape) Snapshot() ([]byte, error) {
@@ -237,7 +238,7 @@ func (d *node) do(f func(done func(error))) error {
 }
 
 func (d *node) propose(text string) error {
-	return d.do(func(done func(error)) { d.log.Propose([]byte(text), done) })
+	return d.do(func(done func(error)) { d.log.Propose([]byte(text), func(_ any, err error) { done(err) }) })
 }
 
 // leader waits until just one of the nodes leads and the others know it.

@@ -66,8 +66,7 @@ type machine struct {
 
 func (m *machine) Apply(l *raft.Log) any {
 	m.last = l.Index
-	m.Machine.Apply(l.Index, l.Data)
-	return nil
+	return m.Machine.Apply(l.Index, l.Data)
 }
 
 // StoreConfiguration lets raft count a change of the servers as applied. Otherwise it

@@ -176,7 +176,7 @@ func TestDamaged(t *testing.T) {
 		leader(t, d)
 		done := make(chan error, maxPending)
 		for i := range 5000 {
-			d.log.Propose([]byte("entry "+strconv.Itoa(i)), func(err error) { done <- err })
+			d.log.Propose([]byte("entry "+strconv.Itoa(i)), func(_ any, err error) { done <- err })
 			if i%maxPending == maxPending-1 {
 				for range maxPending {
 					require.NoError(t, <-done)

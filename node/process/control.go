@@ -1,0 +1,76 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/egretstream/egret/broker/wire"
+	"github.com/egretstream/egret/node"
+)
+
+// Path is where a node takes requests, by HTTP on its control service.
+const Path = "/v1/request"
+
+// mostRequest bounds a request.
+const mostRequest = 1 << 20
+
+// A control is the door for commands.
+type control struct {
+	p      *Process
+	server *http.Server
+	ended  chan struct{}
+}
+
+func serve(p *Process) *control {
+	c := &control{p: p, ended: make(chan struct{})}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+Path, c.request)
+	c.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute}
+	go func() { // ends with close, which waits
+		defer close(c.ended)
+		_ = c.server.Serve(p.port.Listener(wire.Control))
+	}()
+	return c
+}
+
+func (c *control) request(w http.ResponseWriter, r *http.Request) {
+	var q node.Request
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostRequest)).Decode(&q); err != nil {
+		http.Error(w, "the request cannot be read: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	answer := c.p.Ask(r.Context(), &q)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// Ask asks this node's agent, and waits.
+func (p *Process) Ask(ctx context.Context, q *node.Request) *node.Answer {
+	if q.Op == node.OpSubmit {
+		if err := p.complete(q); err != nil {
+			return &node.Answer{Error: err}
+		}
+	}
+	came := make(chan *node.Answer, 1)
+	p.host.Send(p.agent, node.Ask{Request: q, Reply: func(a *node.Answer) { came <- a }})
+	select {
+	case a := <-came:
+		return a
+	case <-ctx.Done():
+		return node.Refuse(node.ErrNoQuorum, "the node has not answered: %v", context.Cause(ctx))
+	}
+}
+
+func (c *control) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err := c.server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = c.server.Close() // somebody waits for an answer that may take long
+	}
+	<-c.ended
+	return err
+}

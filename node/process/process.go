@@ -1,0 +1,285 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/actor/host"
+	"github.com/egretstream/egret/broker/wire"
+	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/cluster/consensus"
+	"github.com/egretstream/egret/cluster/gossip"
+	"github.com/egretstream/egret/node"
+)
+
+// A Config says what node is to run.
+type Config struct {
+	Listen   string   // host:port for everything between nodes
+	Join     []string // addresses of nodes of the cluster; none: the node founds one, if it belongs to none
+	Data     string   // directory; "": the node is forgotten when it ends
+	Name     string   // for people; default: its address
+	Secret   wire.Secret
+	Previous wire.Secret // also believed
+	Insecure bool        // listen beyond loopback without a secret
+	Pace     cluster.Pace
+	Weight   int
+	Version  string
+	Program  node.Program
+	Patience cluster.Patience
+	Logger   *slog.Logger
+}
+
+// A Process is one running node.
+type Process struct {
+	config  Config
+	self    cluster.Member
+	log     *slog.Logger
+	port    *wire.Port
+	id      *consensus.Identity
+	gossip  *gossip.Gossip
+	keeper  *consensus.Log
+	host    *host.Host
+	agent   actor.Ref
+	network *network
+	control *control
+	machine *machine
+
+	mu      sync.Mutex // members and whatever else several goroutines have
+	members []cluster.Member
+	leads   node.Leads
+
+	adopted chan struct{} // closed when the cluster's id is known
+	once    sync.Once
+	stop    context.CancelFunc
+	wait    sync.WaitGroup // of goroutines of the Process itself
+}
+
+// Start starts a node. One that joins returns when it has heard of the cluster, or with
+// the error of ctx. Close must be called when there is no error.
+func Start(ctx context.Context, c Config) (p *Process, err error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	p = &Process{config: c, log: c.Logger, adopted: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+			p = nil
+		}
+	}()
+	if p.id, err = consensus.Identify(c.Data); err != nil {
+		return p, err
+	}
+	if len(c.Join) == 0 && p.id.Cluster() == "" {
+		if err := p.id.Found(); err != nil {
+			return p, err
+		}
+	}
+	home := p.id.Home()
+	p.port, err = wire.Listen(wire.Config{Addr: c.Listen, Node: home.Node, Secret: c.Secret, Previous: c.Previous, Insecure: c.Insecure, Logger: c.Logger})
+	if err != nil {
+		return p, err
+	}
+	p.self = cluster.Member{Home: home, Name: c.Name, Addr: p.port.Addr(), Keeps: p.id.Keeps(), Alive: true, Weight: c.Weight}
+	if p.self.Name == "" {
+		p.self.Name = p.self.Addr
+	}
+	if err := p.startGossip(); err != nil {
+		return p, err
+	}
+	if p.id.Cluster() == "" {
+		select {
+		case <-p.adopted:
+		case <-ctx.Done():
+			return p, fmt.Errorf("no node of a cluster has answered at %v: %w", c.Join, context.Cause(ctx))
+		}
+	}
+	p.machine = &machine{}
+	began := time.Now()
+	p.host = host.New(host.Config{Logger: c.Logger})
+	p.network = newNetwork(p)
+	running, cancel := context.WithCancel(context.Background())
+	p.stop = cancel
+	agent := p.host.Spawn("agent", node.NewAgent(node.Config{
+		Self: p.self, Cluster: p.id.Cluster(), Version: c.Version, Program: c.Program, Patience: c.Patience, Began: began,
+		Log: p, Network: p.network,
+		Tell: func(text string, args ...any) { p.log.Warn(text, args...) },
+	}))
+	p.mu.Lock()
+	p.agent = agent
+	p.mu.Unlock()
+	p.machine.post = func(s cluster.State) { p.host.Send(agent, node.Logged{State: s}) }
+	if err := p.openLog(); err != nil {
+		return p, err
+	}
+	p.membersChanged(nil)
+	p.wait.Go(func() { p.keepServers(running) })
+	p.control = serve(p)
+	return p, nil
+}
+
+// Home is the node and the number of this process.
+func (p *Process) Home() cluster.Home { return p.self.Home }
+
+// Addr is host:port where the node is.
+func (p *Process) Addr() string { return p.self.Addr }
+
+// Cluster is the id of the cluster.
+func (p *Process) Cluster() string { return p.id.Cluster() }
+
+func (p *Process) startGossip() error {
+	c := &p.config
+	var keys [][]byte
+	if k := c.Previous.GossipKey(); k != nil {
+		keys = append(keys, k)
+	}
+	g, err := gossip.Start(gossip.Config{
+		Self: p.self, Cluster: p.id.Cluster(), Join: c.Join, Key: c.Secret.GossipKey(), PreviousKeys: keys, Pace: c.Pace,
+		Packets: p.port.Packets(), Listener: p.port.Listener(wire.Gossip),
+		Dial:    func(ctx context.Context, addr string) (net.Conn, error) { return p.port.Dial(ctx, wire.Gossip, addr) },
+		Logger:  c.Logger,
+		Changed: func(all []cluster.Member) { p.membersChanged(all) },
+		Refused: func(text string) { p.log.Error(text) },
+		Adopted: func(id string) {
+			if err := p.id.Adopt(id); err != nil {
+				p.log.Error("cannot join: " + err.Error())
+				return
+			}
+			p.once.Do(func() { close(p.adopted) })
+		},
+	})
+	p.gossip = g
+	return err
+}
+
+// membersChanged passes the membership on; nil: what is known already.
+func (p *Process) membersChanged(all []cluster.Member) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if all != nil {
+		p.members = all
+	}
+	if p.agent != nil && p.members != nil {
+		p.host.Send(p.agent, node.Members{All: p.members})
+	}
+}
+
+// where says where a node is now.
+func (p *Process) where(id cluster.NodeID) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.members {
+		if m.Node == id {
+			return m.Addr
+		}
+	}
+	return ""
+}
+
+func (p *Process) openLog() error {
+	c := &p.config
+	keeper, err := consensus.Open(consensus.Config{
+		Identity: p.id, Addr: p.self.Addr, Listener: p.port.Listener(wire.Consensus),
+		Dial: func(ctx context.Context, addr string) (net.Conn, error) {
+			return p.port.Dial(ctx, wire.Consensus, addr)
+		},
+		Where: p.where, Pace: c.Pace, Machine: p.machine, Logger: c.Logger,
+		Leader: func(id cluster.NodeID, me bool, term uint64) {
+			p.mu.Lock()
+			p.leads = node.Leads{Node: id, Me: me, Term: term}
+			p.mu.Unlock()
+			p.host.Send(p.agent, node.Leads{Node: id, Me: me, Term: term})
+		},
+	})
+	p.mu.Lock()
+	p.keeper = keeper
+	p.mu.Unlock()
+	return err
+}
+
+// Propose asks the log for an entry, for the agent.
+func (p *Process) Propose(id uint64, entry []byte) {
+	p.mu.Lock()
+	keeper, agent := p.keeper, p.agent
+	p.mu.Unlock()
+	if keeper == nil { // it is being opened, and says already who leads
+		p.host.Send(agent, node.Proposed{ID: id, Err: consensus.ErrClosed})
+		return
+	}
+	keeper.Propose(entry, func(result any, err error) {
+		m := node.Proposed{ID: id, Err: err}
+		if r, is := result.(cluster.Result); is {
+			m.Result = r
+		}
+		p.host.Send(agent, m)
+	})
+}
+
+// A machine is the state that the log comes to, on the log's own goroutine.
+type machine struct {
+	state cluster.State
+	post  func(cluster.State)
+}
+
+func (m *machine) Apply(index uint64, entry []byte) any {
+	r := m.state.Apply(index, entry)
+	m.post(m.state)
+	return r
+}
+
+func (m *machine) Snapshot() ([]byte, error) { return m.state.Snapshot() }
+
+func (m *machine) Restore(index uint64, data []byte) error {
+	var s cluster.State
+	if index > 0 || len(data) > 0 {
+		if err := s.Restore(data); err != nil {
+			return err
+		}
+	}
+	m.state = s
+	m.post(s)
+	return nil
+}
+
+// Leave tells the others that this node goes. Its tasks should have been moved away
+// before.
+func (p *Process) Leave(timeout time.Duration) error { return p.gossip.Leave(timeout) }
+
+// Close ends the node and waits for everything that it has.
+func (p *Process) Close() error {
+	var errs []error
+	if p.control != nil {
+		errs = append(errs, p.control.close())
+	}
+	if p.stop != nil {
+		p.stop()
+		p.wait.Wait()
+	}
+	if p.network != nil {
+		p.network.close()
+	}
+	if p.host != nil {
+		if left := p.host.Close(); len(left) > 0 {
+			errs = append(errs, fmt.Errorf("%d goroutines of user code have not come back", len(left)))
+		}
+	}
+	if p.keeper != nil {
+		errs = append(errs, p.keeper.Close())
+	}
+	if p.gossip != nil {
+		errs = append(errs, p.gossip.Shutdown())
+	}
+	if p.port != nil {
+		errs = append(errs, p.port.Close())
+	}
+	if p.id != nil {
+		errs = append(errs, p.id.Close())
+	}
+	return errors.Join(errs...)
+}

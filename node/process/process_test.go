@@ -1,0 +1,132 @@
+package process
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/node"
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/task"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+// A tally counts what was executed, on all nodes of a test.
+type tally struct {
+	mu   sync.Mutex
+	seen map[int64]int
+	n    atomic.Int64
+}
+
+func (c *tally) topology(messages int) *topology.Topology {
+	values := make([]int64, messages)
+	for i := range values {
+		values[i] = int64(i)
+	}
+	c.seen = map[int64]int{}
+	return topology.New("numbers", func(b *topology.Builder) {
+		n := b.Spout("numbers", spout.Slice(values...)).Emits("n")
+		pass := b.Bolt("pass", bolt.Each(func(in tuple.Tuple, out *bolt.Collector) error {
+			out.Emit(in.Int64("n"))
+			return nil
+		}), n.Shuffle()).Emits("n").Parallel(3)
+		b.Bolt("sink", bolt.Each(func(in tuple.Tuple, _ *bolt.Collector) error {
+			c.mu.Lock()
+			c.seen[in.Int64("n")]++
+			c.mu.Unlock()
+			c.n.Add(1)
+			return nil
+		}), pass.By("n")).Parallel(2)
+	})
+}
+
+func program(tops ...*topology.Topology) node.Program {
+	return node.Program{Topologies: tops, Settings: func(cluster.Run, *cluster.Spec) (*task.Settings, error) {
+		return &task.Settings{
+			ParcelSize: 256, Linger: time.Millisecond, MaxPending: 65536, PendingBytes: 64 << 20, QueuedBytes: 64 << 20, TreeSize: 256,
+			MessageTimeout: 30 * time.Second, MaxReplays: 8, Logger: slog.New(slog.DiscardHandler), StuckAfter: 10 * time.Second, Event: func(task.Event) {},
+		}, nil
+	}}
+}
+
+func start(t *testing.T, c Config) *Process {
+	c.Listen = "127.0.0.1:0"
+	if os.Getenv("LOG") != "" {
+		c.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p, err := Start(ctx, c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	return p
+}
+
+// until asks a node for its view until it is as wanted.
+func until(t *testing.T, p *Process, what string, good func(*node.View) bool) {
+	for range 3000 {
+		a := p.Ask(t.Context(), &node.Request{Op: node.OpState})
+		require.Nil(t, a.Error)
+		if good(a.State) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	require.Fail(t, "never: "+what)
+}
+
+func TestTwoNodes(t *testing.T) {
+	var c tally
+	top := c.topology(200_000)
+	a := start(t, Config{Data: t.TempDir(), Program: program(top)})
+	b := start(t, Config{Data: t.TempDir(), Join: []string{a.Addr()}, Program: program(top)})
+	require.Equal(t, a.Cluster(), b.Cluster())
+	until(t, b, "both are there", func(v *node.View) bool { return len(v.Members) == 2 && v.Leader != 0 && len(v.Submissions) == 0 })
+	plan, err := top.Build(topology.Options{})
+	require.NoError(t, err)
+	answer := b.Ask(t.Context(), &node.Request{Op: node.OpSubmit, Topology: "numbers", Spec: node.SpecOf(plan, nil, nil, "")})
+	require.Nil(t, answer.Error)
+	until(t, b, "done", func(v *node.View) bool {
+		return len(v.Submissions) == 1 && v.Submissions[0].Status == cluster.Done
+	})
+	require.Len(t, c.seen, 200_000)
+	require.Equal(t, int64(200_000), c.n.Load())
+	require.False(t, strings.Contains(a.Addr(), ":0"))
+}
+
+// The process of a node ends in the middle of a run, and the others have its tasks.
+func TestNodeDies(t *testing.T) {
+	const messages = 600_000
+	var c tally
+	top := c.topology(messages)
+	a := start(t, Config{Data: t.TempDir(), Program: program(top)})
+	b := start(t, Config{Data: t.TempDir(), Join: []string{a.Addr()}, Program: program(top)})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	d, err := Start(ctx, Config{Listen: "127.0.0.1:0", Data: t.TempDir(), Join: []string{a.Addr()}, Program: program(top)})
+	require.NoError(t, err)
+	until(t, b, "all are there", func(v *node.View) bool { return len(v.Members) == 3 && v.Leader != 0 })
+	plan, err := top.Build(topology.Options{})
+	require.NoError(t, err)
+	answer := b.Ask(t.Context(), &node.Request{Op: node.OpSubmit, Topology: "numbers", Spec: node.SpecOf(plan, nil, nil, "")})
+	require.Nil(t, answer.Error)
+	until(t, b, "placed", func(v *node.View) bool { return len(v.Submissions) == 1 && v.Submissions[0].Plan != nil })
+	for c.n.Load() < messages/10 {
+		time.Sleep(time.Millisecond)
+	}
+	before := c.n.Load()
+	require.NoError(t, d.Close())
+	until(t, b, "done", func(v *node.View) bool { return v.Submissions[0].Status == cluster.Done })
+	require.Less(t, before, int64(messages))
+	require.Len(t, c.seen, messages)
+}
