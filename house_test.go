@@ -72,6 +72,7 @@ var house = map[string]room{
 	"broker/wire":    {hosts, false, "cluster"},
 	"metrics/scrape": {hosts, false, "tuple metrics topology"},
 	"state/disk":     {hosts, false, "tuple task"},
+	"node/process":   {hosts, false, "actor actor/host broker broker/wire cluster cluster/consensus cluster/gossip node"},
 	"chaos/sim":      {hosts, true, "mutation chaos amount tuple metrics actor spout bolt topology acker broker task"},
 
 	// live is given what runs a topology, as bench is.
