@@ -88,6 +88,7 @@ const (
 	lookEvery   = 100 * time.Millisecond
 	reportEvery = 500 * time.Millisecond
 	sayAgain    = 500 * time.Millisecond // positions that have not come back from the log
+	aloneAfter  = 3 * time.Second        // without a leader, then it is said
 	askFor      = 10 * time.Second       // then an answer is not waited for any more
 )
 
@@ -106,11 +107,13 @@ type Agent struct {
 	links map[cluster.NodeID]*peer
 	lasts map[cluster.Home]uint64 // the last epoch of a link, which may have gone
 
-	reported time.Duration // when the last report was sent
-	counted  time.Duration // when counts were
-	dirty    bool          // there is something new to report
-	asks     map[uint64]*pending
-	ids      uint64 // the last that was given to a proposal or ask
+	reported   time.Duration // when the last report was sent
+	counted    time.Duration // when counts were
+	leaderless time.Duration // since when nobody leads
+	alone      bool          // that was said
+	dirty      bool          // there is something new to report
+	asks       map[uint64]*pending
+	ids        uint64 // the last that was given to a proposal or ask
 }
 
 // NewAgent returns the behaviour of a node's agent.
@@ -223,6 +226,10 @@ func (a *Agent) look() {
 			w.reply(failed(err))
 		}
 	}
+	if a.leads.Node == 0 && !a.alone && now-a.leaderless >= aloneAfter {
+		a.alone = true
+		a.Tell("no node leads: more than half of the voters cannot be reached from here. What runs goes on, and nothing is moved or changed")
+	}
 	if now-a.counted >= countEvery {
 		a.counted = now
 		a.tellCounts()
@@ -262,6 +269,13 @@ func (a *Agent) leader(m Leads) {
 		a.lead = newLead(a)
 	} else if !m.Me {
 		a.lead = nil
+	}
+	if m.Node == 0 && a.leads.Node != 0 {
+		a.leaderless = a.ctx.Now()
+	}
+	if m.Node != 0 && a.alone {
+		a.alone = false
+		a.Tell("there is a quorum again", "leader", m.Node.String())
 	}
 	a.leads, a.dirty = m, true
 }

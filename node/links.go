@@ -119,10 +119,10 @@ func (a *Agent) linkOf(home cluster.Home) *peer {
 	return nil
 }
 
-// route tells all links where a task of this node is.
-func (a *Agent) route(r Route) {
+// tellLinks tells all links of a task of this node.
+func (a *Agent) tellLinks(msg any) {
 	for _, id := range slices.Sorted(maps.Keys(a.links)) {
-		a.ctx.Send(a.links[id].ref, r)
+		a.ctx.Send(a.links[id].ref, msg)
 	}
 }
 

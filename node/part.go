@@ -207,13 +207,19 @@ func (p *Part) forget(a *Agent, plan *cluster.Plan) {
 	over := func(id tuple.TaskID, life tuple.Incarnation) bool {
 		return int(id) < len(plan.Tasks) && life < incarnation(plan.Tasks[id].Epoch)
 	}
-	for id, peer := range p.own {
-		if over(id, peer.Life) {
-			delete(p.own, id)
-			a.route(Route{Run: uint32(p.run), Task: id})
+	for _, id := range slices.Sorted(maps.Keys(p.own)) {
+		if over(id, p.own[id].Life) {
+			p.gone(a, id)
 		}
 	}
 	maps.DeleteFunc(p.far, func(id tuple.TaskID, l farLife) bool { return over(id, l.life) })
+}
+
+// gone takes in that the life of a task that was here is over.
+func (p *Part) gone(a *Agent, id tuple.TaskID) {
+	a.tellLinks(Route{Run: uint32(p.run), Task: id})
+	a.tellLinks(Gone{Run: uint32(p.run), Task: id, Life: p.own[id].Life})
+	delete(p.own, id)
 }
 
 // homes returns the other processes that have tasks of the run.
@@ -294,10 +300,9 @@ func (a *Agent) over(m task.Over) {
 	a.dirty = true
 	a.ctx.Stop(p.sup)
 	p.sup, p.over = nil, true
-	for id := range p.own {
-		a.route(Route{Run: m.Run, Task: id})
+	for _, id := range slices.Sorted(maps.Keys(p.own)) {
+		p.gone(a, id)
 	}
-	clear(p.own)
 	if a.Program.Ended != nil {
 		a.Program.Ended(p.run)
 	}
@@ -321,9 +326,12 @@ func (a *Agent) lives(m *task.Lives) {
 		if peer.Life < p.own[peer.Task].Life {
 			continue
 		}
+		if was := p.own[peer.Task]; was.Life != 0 && was.Life < peer.Life {
+			a.tellLinks(Gone{Run: m.Run, Task: peer.Task, Life: was.Life})
+		}
 		p.own[peer.Task] = peer
 		ids = append(ids, peer.Task)
-		a.route(Route{Run: m.Run, Task: peer.Task, Ref: peer.Ref})
+		a.tellLinks(Route{Run: m.Run, Task: peer.Task, Ref: peer.Ref})
 	}
 	for _, home := range p.homes(a) {
 		p.tellLives(a, home, ids)
