@@ -257,6 +257,7 @@ func (a *Agent) logged(s cluster.State) {
 	}
 	for _, run := range slices.Sorted(maps.Keys(a.parts)) {
 		if p := a.parts[run]; !seen[run] && uint32(run) <= s.Epoch {
+			p.seeSaved(a, nil)
 			p.stop(a)
 		}
 	}

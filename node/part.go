@@ -55,6 +55,7 @@ func newPart(run cluster.Run) *Part {
 
 // follow does what the log says.
 func (p *Part) follow(a *Agent, sub *cluster.Submission) {
+	p.seeSaved(a, sub)
 	if !sub.Status.Runs() {
 		p.stop(a)
 		return
@@ -71,7 +72,6 @@ func (p *Part) follow(a *Agent, sub *cluster.Submission) {
 	if p.sup == nil {
 		return
 	}
-	p.seeSaved(a, sub)
 	switch {
 	case sub.Status == cluster.Ending:
 		p.halt(a, 0)

@@ -20,9 +20,7 @@ func (a *Agent) save(m *task.SavePositions) {
 	}
 	p.saving = m
 	p.sendSave(a)
-	if sub := a.submission(p.run); sub != nil {
-		p.seeSaved(a, sub)
-	}
+	p.seeSaved(a, a.submission(p.run))
 }
 
 func (p *Part) sendSave(a *Agent) {
@@ -45,9 +43,15 @@ func (p *Part) saveAgain(a *Agent, now time.Duration) {
 	}
 }
 
-// seeSaved tells the supervisor when the log has all that was asked for.
+// seeSaved tells the supervisor when the log has all that was asked for. Without a
+// submission nobody wants it any more.
 func (p *Part) seeSaved(a *Agent, sub *cluster.Submission) {
 	if p.saving == nil || p.sup == nil {
+		return
+	}
+	if sub == nil {
+		p.saving = nil
+		a.ctx.Send(p.sup, task.Saved{})
 		return
 	}
 	refused := 0
