@@ -15,82 +15,48 @@ const serversEvery = 500 * time.Millisecond
 // right ones vote. One change is asked for at a time.
 func (p *Process) keepServers(ctx context.Context) {
 	began := time.Now()
-	since := map[cluster.NodeID]time.Duration{} // alive without a break
+	var steady cluster.Steady
+	tick := time.NewTicker(serversEvery)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(serversEvery):
+		case <-tick.C:
 		}
 		now := time.Since(began)
 		p.mu.Lock()
 		members, leads := p.members, p.leads
 		p.mu.Unlock()
-		p.ageMembers(since, members, now)
+		servers := p.keeper.Servers()
+		steady.See(now, servers, members)
 		if !leads.Me {
 			continue
 		}
-		p.change(members, since, now)
-	}
-}
-
-func (p *Process) change(members []cluster.Member, since map[cluster.NodeID]time.Duration, now time.Duration) {
-	do := func(ask func(done func(error))) bool {
-		done := make(chan error, 1)
-		ask(func(err error) { done <- err })
-		err := <-done
-		if err != nil {
-			p.log.Debug("a change of the voters has failed: " + err.Error())
-		}
-		return err == nil
-	}
-	servers := map[cluster.NodeID]cluster.Server{}
-	voters, eligible := 0, 0
-	for _, s := range p.keeper.Servers() {
-		servers[s.Node] = s
-		if s.Voter {
-			voters++
-		}
-	}
-	for _, m := range members {
-		if m.Alive && m.Keeps {
-			eligible++
-		}
-	}
-	want := 1
-	if eligible >= 5 {
-		want = 5
-	} else if eligible >= 3 {
-		want = 3
-	}
-	for _, m := range members {
-		s, known := servers[m.Node]
-		if m.Alive && !known {
-			do(func(done func(error)) { p.keeper.AddNonvoter(m.Node, m.Addr, done) })
-			return
-		}
-		if m.Alive && m.Keeps && !s.Voter && voters < want && now-since[m.Node] >= 10*time.Second {
-			do(func(done func(error)) { p.keeper.AddVoter(m.Node, m.Addr, done) })
-			return
-		}
-	}
-}
-
-func (p *Process) ageMembers(since map[cluster.NodeID]time.Duration, members []cluster.Member, now time.Duration) {
-	alive := map[cluster.NodeID]bool{}
-	for _, m := range members {
-		if !m.Alive {
+		c, wanted := cluster.Voters(p.self.Node, servers, members, steady.Since(), now)
+		if !wanted {
 			continue
 		}
-		alive[m.Node] = true
-		if _, known := since[m.Node]; !known {
-			since[m.Node] = now
+		done := make(chan error, 1)
+		p.changeServers(c, func(err error) { done <- err })
+		if err := <-done; err != nil {
+			p.log.Debug("a change of the servers of the log has failed: "+err.Error(), "change", c.String())
+		} else {
+			p.log.Info("the servers of the log have changed", "change", c.String())
 		}
 	}
-	for id := range since {
-		if !alive[id] {
-			delete(since, id)
-		}
+}
+
+func (p *Process) changeServers(c cluster.VoterChange, done func(error)) {
+	switch c.Do {
+	case cluster.AddServer:
+		p.keeper.AddNonvoter(c.Node, c.Addr, done)
+	case cluster.PromoteServer:
+		p.keeper.AddVoter(c.Node, c.Addr, done)
+	case cluster.DemoteServer:
+		p.keeper.Demote(c.Node, done)
+	case cluster.RemoveServer:
+		p.keeper.Remove(c.Node, done)
 	}
 }
 
