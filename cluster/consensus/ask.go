@@ -86,8 +86,20 @@ func (l *Log) Demote(node cluster.NodeID, done func(error)) {
 func (l *Log) Remove(node cluster.NodeID, done func(error)) {
 	l.beside(func(patience time.Duration) raft.Future {
 		return l.raft.RemoveServer(raft.ServerID(node.String()), 0, patience)
-	}, done)
+	}, func(err error) {
+		if err == nil {
+			// raft's pool keeps the connections to a server that is none any more, with 256 KB
+			// each, until it is closed as a whole. Others are made again when they are needed.
+			time.AfterFunc(lingering, l.transport.CloseStreams)
+		}
+		if done != nil {
+			done(err)
+		}
+	})
 }
+
+// lingering is how long raft may still use a connection to a server that was removed.
+const lingering = time.Second
 
 // TransferLeadership lets another voter lead, whichever has most of the log.
 func (l *Log) TransferLeadership(done func(error)) {
