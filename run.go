@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/egretstream/egret/actor"
@@ -56,8 +55,7 @@ type Running struct {
 	began   time.Time
 	config  Config
 	ended   chan struct{} // closed when nothing runs any more
-	stacks  sync.Map      // of panics, by where and why: those that were logged
-	noise   noise         // and what was not
+	events  events        // as they are logged
 	names   metrics.Names // of the bolts' own metrics
 	state   *disk.Store   // nil: none
 	resumed bool          // it had positions
@@ -76,8 +74,9 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 		return nil, err
 	}
 	r := &Running{plan: plan, config: c, ended: make(chan struct{}), began: time.Now()}
+	r.events.topology, r.events.logger = plan.Topology, c.Logger
 	set := c.settings()
-	set.Event, set.Began = r.event, r.began
+	set.Event, set.Began = r.events.tell, r.began
 	if err := task.Hook(ctx, plan, set); err != nil {
 		return nil, err
 	}
@@ -108,7 +107,7 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 		err = errors.Join(err, r.closeState())
 		r.elapsed = time.Since(r.began)
 		r.err = r.outcome(err)
-		r.noise.quiet(r)
+		r.events.quiet()
 		unregister()
 		close(r.ended)
 	}()
@@ -151,76 +150,6 @@ func (r *Running) outcome(err error) error {
 		return fmt.Errorf("topology %s: %w: %d", r.plan.Topology, ErrDead, s.Dead)
 	}
 	return nil
-}
-
-// event logs what people should hear of.
-func (r *Running) event(e task.Event) {
-	switch e := e.(type) {
-	case *task.Died:
-		if log := r.about(e.Task, "task died"); log != nil {
-			attrs := []any{"life", e.Life.String(), "again_in", e.Again}
-			if p, ok := errors.AsType[*task.PanicError](e.Err); ok && r.unseen(p) {
-				attrs = append(attrs, "stack", userStack(p.Stack))
-			}
-			log.Error("task died: "+e.Err.Error(), attrs...)
-		}
-	case *task.Stuck:
-		if log := r.about(e.Task, "task stuck "+e.Task); log != nil {
-			stuck(log, e)
-		}
-	case *task.Failure:
-		if log := r.about(e.Task, "execution failed"); log != nil {
-			attrs := []any{"failed_so_far", e.Failed}
-			if e.Tuple != "" {
-				attrs = append(attrs, "tuple", e.Tuple)
-			}
-			log.Warn("execution failed: "+e.Err, attrs...)
-		}
-	case *task.TimedOut:
-		if log := r.about(e.Task, "messages timed out"); log != nil {
-			log.Warn("messages timed out and are replayed: "+e.Err, "timed_out_so_far", e.TimedOut)
-		}
-	case *task.Notice:
-		if log := r.about(e.Task, "notice"); log != nil {
-			log.Warn(e.Text)
-		}
-	case *task.DeadLetter:
-		if log := r.about(e.Task, "message is dead"); log != nil {
-			if e.ID != "" {
-				log = log.With("id", e.ID)
-			}
-			log.Warn("message is dead: "+e.Err, "stream", e.Stream,
-				"values", deadValues(e), "failures", e.Failures, "losses", e.Losses)
-		}
-	case *task.SourceError:
-		if log := r.about(e.Task, "source failed"); log != nil {
-			log.Warn("source failed: "+e.Err.Error(), "split", e.Split, "position", e.Position, "again_in", e.Again)
-		}
-	case *task.QueueError:
-		switch log := r.about(e.Task, "queue failed"); {
-		case log == nil:
-		case e.Again > 0:
-			log.Warn("queue failed: "+e.Err.Error(), "again_in", e.Again)
-		default:
-			log.Warn("queue was not answered: "+e.Err.Error(), "answers_lost", e.Lost)
-		}
-	case *task.StoreError:
-		attrs := []any{"topology", r.plan.Topology}
-		if e.Again > 0 {
-			attrs = append(attrs, "again_in", e.Again)
-		}
-		r.config.Logger.Error("cannot "+e.Doing+": "+e.Err.Error(), attrs...)
-	}
-}
-
-// unseen reports whether p is the first panic of its kind: the stack of the others
-// would say the same.
-func (r *Running) unseen(p *task.PanicError) bool {
-	if len(p.Stack) == 0 {
-		return false
-	}
-	_, seen := r.stacks.LoadOrStore(fmt.Sprint(p.Component, p.During, p.Value), true)
-	return !seen
 }
 
 // userStack cuts a stack down to the user's part: from the call that panicked to

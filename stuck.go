@@ -39,7 +39,7 @@ func (r *Running) leftBehind(all []host.Left) {
 		case l.Call:
 			what = "a call that task " + name + " has made"
 		}
-		if log := r.about(name, "left behind"); log != nil {
+		if log := r.events.about(name, "left behind"); log != nil {
 			log.Error(what+" did not come back; its goroutine is left behind", "stack", usersPart(l.Stack))
 		}
 	}

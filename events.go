@@ -1,0 +1,131 @@
+package egret
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/egretstream/egret/amount"
+	"github.com/egretstream/egret/task"
+)
+
+// The events of a topology's tasks, as they are logged. Its methods may be called from
+// any goroutine.
+type events struct {
+	topology string
+	logger   *slog.Logger
+	stacks   sync.Map // of panics, by where and why: those that were logged
+	noise    noise    // and what was not
+}
+
+// tell logs what people should hear of.
+func (v *events) tell(e task.Event) {
+	switch e := e.(type) {
+	case *task.Died:
+		if log := v.about(e.Task, "task died"); log != nil {
+			attrs := []any{"life", e.Life.String(), "again_in", e.Again}
+			if p, ok := errors.AsType[*task.PanicError](e.Err); ok && v.unseen(p) {
+				attrs = append(attrs, "stack", userStack(p.Stack))
+			}
+			log.Error("task died: "+e.Err.Error(), attrs...)
+		}
+	case *task.Stuck:
+		if log := v.about(e.Task, "task stuck "+e.Task); log != nil {
+			stuck(log, e)
+		}
+	case *task.Failure:
+		if log := v.about(e.Task, "execution failed"); log != nil {
+			attrs := []any{"failed_so_far", e.Failed}
+			if e.Tuple != "" {
+				attrs = append(attrs, "tuple", e.Tuple)
+			}
+			log.Warn("execution failed: "+e.Err, attrs...)
+		}
+	case *task.TimedOut:
+		if log := v.about(e.Task, "messages timed out"); log != nil {
+			log.Warn("messages timed out and are replayed: "+e.Err, "timed_out_so_far", e.TimedOut)
+		}
+	case *task.Notice:
+		if log := v.about(e.Task, "notice"); log != nil {
+			log.Warn(e.Text)
+		}
+	case *task.DeadLetter:
+		if log := v.about(e.Task, "message is dead"); log != nil {
+			if e.ID != "" {
+				log = log.With("id", e.ID)
+			}
+			log.Warn("message is dead: "+e.Err, "stream", e.Stream,
+				"values", deadValues(e), "failures", e.Failures, "losses", e.Losses)
+		}
+	case *task.SourceError:
+		if log := v.about(e.Task, "source failed"); log != nil {
+			log.Warn("source failed: "+e.Err.Error(), "split", e.Split, "position", e.Position, "again_in", e.Again)
+		}
+	case *task.QueueError:
+		switch log := v.about(e.Task, "queue failed"); {
+		case log == nil:
+		case e.Again > 0:
+			log.Warn("queue failed: "+e.Err.Error(), "again_in", e.Again)
+		default:
+			log.Warn("queue was not answered: "+e.Err.Error(), "answers_lost", e.Lost)
+		}
+	case *task.StoreError:
+		attrs := []any{"topology", v.topology}
+		if e.Again > 0 {
+			attrs = append(attrs, "again_in", e.Again)
+		}
+		v.logger.Error("cannot "+e.Doing+": "+e.Err.Error(), attrs...)
+	}
+}
+
+// unseen reports whether p is the first panic of its kind: the stack of the others
+// would say the same.
+func (v *events) unseen(p *task.PanicError) bool {
+	if len(p.Stack) == 0 {
+		return false
+	}
+	_, seen := v.stacks.LoadOrStore(fmt.Sprint(p.Component, p.During, p.Value), true)
+	return !seen
+}
+
+// about returns the logger for something that a task has met, or nil if enough of
+// it has been logged.
+func (v *events) about(task, what string) *slog.Logger {
+	component, index, _ := strings.Cut(task, "/")
+	more, ok := v.noise.pass(topic{component, what}, time.Now())
+	if !ok {
+		return nil
+	}
+	log := v.of(component)
+	if i, err := strconv.Atoi(index); err == nil {
+		log = log.With("task", i)
+	}
+	if more > 0 {
+		log = log.With("unlogged", more)
+	}
+	return log
+}
+
+func (v *events) of(component string) *slog.Logger {
+	return v.logger.With("topology", v.topology, "component", component)
+}
+
+// quiet says at the end of the run what was not logged.
+func (v *events) quiet() {
+	n := &v.noise
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, t := range slices.SortedFunc(maps.Keys(n.bursts), func(a, b topic) int {
+		return strings.Compare(a.component+"/"+a.what, b.component+"/"+b.what)
+	}) {
+		if more := n.bursts[t].more; more > 0 {
+			v.of(t.component).Warn("and "+amount.Digits(more)+" more: "+t.what, "unlogged", more)
+		}
+	}
+}
