@@ -91,17 +91,26 @@ func (o *graphOptions) draw(t *topology.Topology) (string, error) {
 	case draw == nil:
 		return "", fmt.Errorf("--format is %q: use text, dot or svg", o.format)
 	}
-	params := map[string][]string{}
-	for _, s := range o.set {
-		name, value, ok := strings.Cut(s, "=")
-		if !ok {
-			return "", fmt.Errorf("--set %s has no value: write --set %s=VALUE", s, s)
-		}
-		params[name] = append(params[name], value)
+	params, err := settings(o.set)
+	if err != nil {
+		return "", err
 	}
 	plan, err := t.Build(topology.Options{Params: params, Parallel: o.parallel})
 	if err != nil {
 		return "", errorOf("topology "+t.Name(), err)
 	}
 	return draw(plan), nil
+}
+
+// settings reads what --set says of parameters.
+func settings(set []string) (map[string][]string, error) {
+	params := map[string][]string{}
+	for _, s := range set {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return nil, fmt.Errorf("--set %s has no value: write --set %s=VALUE", s, s)
+		}
+		params[name] = append(params[name], value)
+	}
+	return params, nil
 }

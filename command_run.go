@@ -103,18 +103,23 @@ type runOptions struct {
 func (o *runOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.guarantee, "guarantee", "", "at-most-once or at-least-once (default: as the topology says)")
 	f.Var(&o.parallel, "parallel", "tasks of components, as in count=4,split=2")
+	o.tuning(f)
+	f.DurationVar(&o.config.StopTimeout, "stop-timeout", 30*time.Second, "for what is open when the run is interrupted")
+	f.StringVar(&o.config.StateDir, "state", os.Getenv(stateVariable), "directory in which positions and dead letters survive (default: $"+stateVariable+", else none)")
+	f.BoolVar(&o.config.Reset, "reset", false, "forget the positions in the state directory and read everything again")
+	f.BoolVar(&o.json, "json", false, "print the statistics on stderr as JSON")
+	f.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus at this address, as in 127.0.0.1:9090; port 0: any that is free")
+	f.BoolVar(&o.config.MetricsPerTask, "metrics-per-task", false, "show in them each task by itself")
+}
+
+// tuning are those of them that a topology is also submitted with.
+func (o *runOptions) tuning(f *pflag.FlagSet) {
 	f.IntVar(&o.config.MaxPending, "max-pending", 65536, "open messages a spout task")
 	f.IntVar(&o.replays, "max-replays", 8, "replays of a message that fails; 0: none, -1: for ever")
 	f.DurationVar(&o.config.MessageTimeout, "message-timeout", 30*time.Second, "without a word of a message, then it is replayed")
 	f.DurationVar(&o.config.StuckAfter, "stuck-after", 10*time.Second, "in one call of a task's code, then it is stuck; negative: never")
 	f.StringVar(&o.onStuck, "on-stuck", "report", "what is done about it: report or replace")
-	f.DurationVar(&o.config.StopTimeout, "stop-timeout", 30*time.Second, "for what is open when the run is interrupted")
-	f.StringVar(&o.config.StateDir, "state", os.Getenv(stateVariable), "directory in which positions and dead letters survive (default: $"+stateVariable+", else none)")
-	f.BoolVar(&o.config.Reset, "reset", false, "forget the positions in the state directory and read everything again")
 	f.Int64Var(&o.config.MaxDeadLetterBytes, "max-dead-letter-bytes", 1<<30, "of dead letters in the state directory; a run that has more fails, and loses none")
-	f.BoolVar(&o.json, "json", false, "print the statistics on stderr as JSON")
-	f.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus at this address, as in 127.0.0.1:9090; port 0: any that is free")
-	f.BoolVar(&o.config.MetricsPerTask, "metrics-per-task", false, "show in them each task by itself")
 }
 
 // A textValue is the flag of a parameter: the topology parses it.

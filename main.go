@@ -22,6 +22,12 @@ const (
 	ExitFailed      = 1   // the run failed
 	ExitUsage       = 2   // the command line or the topology is wrong
 	ExitDead        = 3   // the run came to its end, but messages are dead
+	ExitUnknown     = 4   // the cluster has no such topology, component or node
+	ExitParameter   = 5   // a parameter that is unknown, or has a value that cannot be
+	ExitNoQuorum    = 6   // nothing can be agreed on
+	ExitFingerprint = 7   // the nodes run another program than the one that submits
+	ExitUnreachable = 8   // no node can be reached
+	ExitRefused     = 9   // as things are: what should be new or over is at work, or the other way round
 	ExitInterrupted = 130 // interrupted three times
 )
 
@@ -34,6 +40,10 @@ const (
 //	prog bench                  how fast this machine is
 //	prog chaos sim              the engine in a simulation, with faults
 //	prog chaos live [NAME]      a topology, with faults
+//	prog node                   one node of a cluster; prog dev: three on this machine
+//	prog submit NAME            a topology to a cluster, through any of its nodes
+//	prog status [NAME]          of it; also activate, deactivate, rebalance, kill
+//	prog members                the nodes; also drain, leave, forget
 //	prog --version              what it is built of
 //
 // A program of one topology runs it without being told its name. The first
@@ -136,6 +146,9 @@ func exitCode(err error) int {
 	if errors.Is(err, ErrDead) {
 		return ExitDead
 	}
+	if coded, ok := errors.AsType[*codedError](err); ok {
+		return coded.code
+	}
 	if _, ok := errors.AsType[*runError](err); ok {
 		return ExitFailed
 	}
@@ -164,6 +177,7 @@ func command(topologies []*topology.Topology) (*cobra.Command, error) {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(runCommand(topologies), listCommand(topologies), graphCommand(topologies), deadLettersCommand(topologies), failing(bench.Command(benchRunner)), chaosCommand(topologies))
+	root.AddCommand(clusterCommands(topologies)...)
 	showVersion(root)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	return root, nil

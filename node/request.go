@@ -29,6 +29,7 @@ const (
 	OpDrain     = "drain"     // a node, or no more
 	OpForget    = "forget"    // a node that will not come back
 	OpStats     = "stats"     // of a topology's tasks on all nodes
+	OpLeave     = "leave"     // the node that is asked, which its host does; it ends when its tasks have gone
 )
 
 // An Answer is what has become of a Request.
@@ -54,6 +55,7 @@ type View struct {
 	Leader      cluster.NodeID        `json:"leader"` // 0: none, so nothing can be changed
 	Applied     uint64                `json:"applied"`
 	Members     []MemberView          `json:"members"`
+	Nodes       []cluster.Node        `json:"nodes"` // those that the log knows, alive or not
 	Submissions []*cluster.Submission `json:"submissions"`
 }
 
@@ -148,7 +150,7 @@ func (a *Agent) serve(r *Request, reply func(*Answer)) {
 	fine := func(cluster.Result) *Answer { return &Answer{} }
 	sub := a.state.Submission(r.Topology)
 	if sub == nil && r.Topology != "" && r.Op != OpSubmit {
-		reply(Refuse(cluster.ErrUnknown, "there is no topology %q; egret list shows those that there are", r.Topology))
+		reply(Refuse(cluster.ErrUnknown, "there is no topology %q; egret status shows those that there are", r.Topology))
 		return
 	}
 	switch r.Op {
@@ -249,7 +251,7 @@ func movesOf(sub *cluster.Submission, plan *cluster.Plan) (all []Move) {
 
 // view is how this node sees the cluster.
 func (a *Agent) view() *View {
-	v := &View{Self: a.Self.Home, Cluster: a.Cluster, Leader: a.leads.Node, Applied: a.state.Applied, Submissions: a.state.Submissions}
+	v := &View{Self: a.Self.Home, Cluster: a.Cluster, Leader: a.leads.Node, Applied: a.state.Applied, Submissions: a.state.Submissions, Nodes: a.state.Nodes}
 	for _, m := range a.members {
 		n, _ := a.state.Node(m.Node)
 		x := MemberView{Member: m, Draining: n.Draining}

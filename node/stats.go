@@ -29,21 +29,23 @@ type runCounts struct {
 
 // A TaskCount is what a task has done on a node: totals, but for what is open, queued.
 type TaskCount struct {
-	Task      tuple.TaskID  `json:"task_id"`
-	Messages  int64         `json:"messages"` // of its own
-	Emitted   int64         `json:"emitted"`
-	Executed  int64         `json:"executed"`
-	Acked     int64         `json:"acked"`
-	Failed    int64         `json:"failed"` // executions, and attempts of its own messages
-	Lost      int64         `json:"lost"`
-	TimedOut  int64         `json:"timed_out"`
-	Dead      int64         `json:"dead"`
-	Open      int64         `json:"open"`
-	Queued    int64         `json:"queued"`
-	Refused   int64         `json:"refused"` // parcels, reports and limits of or for the dead
-	Stale     int64         `json:"stale"`
-	Restarts  int64         `json:"restarts"`
-	Throttled time.Duration `json:"throttled_ns"`
+	Task      tuple.TaskID      `json:"task_id"`
+	Life      tuple.Incarnation `json:"life"`
+	Messages  int64             `json:"messages"` // of its own
+	Emitted   int64             `json:"emitted"`
+	Executed  int64             `json:"executed"`
+	Acked     int64             `json:"acked"`
+	Failed    int64             `json:"failed"` // executions, and attempts of its own messages
+	Lost      int64             `json:"lost"`
+	TimedOut  int64             `json:"timed_out"`
+	Replayed  int64             `json:"replayed"`
+	Dead      int64             `json:"dead"`
+	Open      int64             `json:"open"`
+	Queued    int64             `json:"queued"`
+	Refused   int64             `json:"refused"` // parcels, reports and limits of or for the dead
+	Stale     int64             `json:"stale"`
+	Restarts  int64             `json:"restarts"`
+	Throttled time.Duration     `json:"throttled_ns"`
 }
 
 // Stats are what the tasks of a run do, on all nodes, as who leads has heard a moment
@@ -68,6 +70,7 @@ func count(id tuple.TaskID, m *metrics.Task) TaskCount {
 	c := TaskCount{
 		Task: id, Messages: m.Messages.Load() + m.Untracked.Load(), Acked: m.Acked.Load(), Failed: m.Failed.Load(), Lost: m.Lost.Load(), TimedOut: m.TimedOut.Load(),
 		Dead: m.Dead.Load(), Open: m.Open(), Queued: m.Queued.Load(), Refused: m.Refused.Load(), Stale: m.Stale.Load(),
+		Replayed: m.ReplayedFailed.Load() + m.ReplayedLost.Load() + m.ReplayedTimeout.Load(),
 		Restarts: m.Restarts.Load(), Throttled: time.Duration(m.Throttled.Load()),
 	}
 	for i := range m.Streams {
@@ -91,7 +94,9 @@ func (a *Agent) tellCounts() {
 		r := runCounts{Run: run}
 		for id, m := range p.Metrics {
 			if id < len(p.placed.Tasks) && p.placed.Tasks[id].Home == a.Self.Home {
-				r.Tasks = append(r.Tasks, count(tuple.TaskID(id), m))
+				t := count(tuple.TaskID(id), m)
+				t.Life = p.own[t.Task].Life
+				r.Tasks = append(r.Tasks, t)
 			}
 		}
 		c.Runs = append(c.Runs, r)

@@ -1,0 +1,179 @@
+package egret
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/node"
+	"github.com/egretstream/egret/topology"
+)
+
+// clusterCommands are those that run a node, or talk to one.
+func clusterCommands(topologies []*topology.Topology) []*cobra.Command {
+	return []*cobra.Command{
+		nodeCommand(topologies), devCommand(topologies),
+		submitCommand(topologies), statusCommand(), statusOf("activate", "Let the spouts of a topology emit again", cluster.Active),
+		statusOf("deactivate", "Let the spouts of a topology emit nothing for now", cluster.Inactive),
+		rebalanceCommand(), killCommand(),
+		membersCommand(), drainCommand(), leaveCommand(), forgetCommand(),
+	}
+}
+
+// submitOptions are the flags of "submit".
+type submitOptions struct {
+	run runOptions
+	set []string
+}
+
+// submitCommand is "submit".
+func submitCommand(topologies []*topology.Topology) *cobra.Command {
+	l, o := &client{}, &submitOptions{}
+	c := l.command("submit TOPOLOGY", "Run a topology on the cluster",
+		`The program of the nodes must have the topology; this one need not, but if it has,
+it must be the same. The command returns when the cluster has taken it: status shows
+how it goes on. Output goes to the nodes.
+`, cobra.ExactArgs(1), func(ctx context.Context, c *cobra.Command, args []string) error {
+			spec, err := o.spec(c.Flags(), topologies, args[0])
+			if err != nil {
+				return err
+			}
+			a, err := l.ask(ctx, &node.Request{Op: node.OpSubmit, Topology: spec.Topology, Spec: spec})
+			if err != nil {
+				return err
+			}
+			return l.print(c, map[string]any{"topology": spec.Topology, "run": a.Run}, fmt.Sprintf("topology %s is submitted, as run %d\n", spec.Topology, a.Run))
+		})
+	f := c.Flags()
+	f.StringArrayVar(&o.set, "set", nil, "value of a parameter, `name=value`; as often as needed")
+	f.StringVar(&o.run.guarantee, "guarantee", "", "at-most-once or at-least-once (default: as the topology says)")
+	f.Var(&o.run.parallel, "parallel", "tasks of components, as in count=4,split=2")
+	o.run.tuning(f)
+	c.SetFlagErrorFunc(parameterHint(topologies, "here it is --set NAME=VALUE"))
+	return c
+}
+
+// spec returns what is submitted. If the program has the topology, most mistakes are
+// found here.
+func (o *submitOptions) spec(f *pflag.FlagSet, topologies []*topology.Topology, name string) (*cluster.Spec, error) {
+	params, err := settings(o.set)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	o.run.config.StopTimeout = stopTimeout
+	if _, err := o.run.build(); err != nil {
+		return nil, &usageError{err}
+	}
+	spec := &cluster.Spec{Topology: name, Params: params, Parallel: o.run.parallel, Guarantee: o.run.guarantee, Flags: map[string]string{}}
+	tuning := pflag.NewFlagSet("", pflag.ContinueOnError)
+	new(runOptions).tuning(tuning)
+	f.Visit(func(flag *pflag.Flag) {
+		if tuning.Lookup(flag.Name) != nil {
+			spec.Flags[flag.Name] = flag.Value.String()
+		}
+	})
+	for _, t := range topologies {
+		if t.Name() != name {
+			continue
+		}
+		if r := node.Complete([]*topology.Topology{t}, spec); r != nil {
+			return nil, refusal(r)
+		}
+	}
+	return spec, nil
+}
+
+// statusOf is "activate" and "deactivate".
+func statusOf(use, short string, to cluster.Status) *cobra.Command {
+	l := &client{}
+	return l.command(use+" TOPOLOGY", short, "", cobra.ExactArgs(1), func(ctx context.Context, c *cobra.Command, args []string) error {
+		if _, err := l.ask(ctx, &node.Request{Op: node.OpSetStatus, Topology: args[0], Status: to}); err != nil {
+			return err
+		}
+		return l.print(c, map[string]any{"topology": args[0], "status": to}, fmt.Sprintf("topology %s is %s\n", args[0], to))
+	})
+}
+
+// killCommand is "kill".
+func killCommand() *cobra.Command {
+	l := &client{}
+	c := l.command("kill TOPOLOGY", "End a topology, and forget it",
+		`Its spouts emit nothing more, what is open is finished within 30 s, and then it is
+forgotten with its positions. One that has ended is forgotten at once.
+`, cobra.ExactArgs(1), func(ctx context.Context, c *cobra.Command, args []string) error {
+			name := args[0]
+			v, err := l.view(ctx)
+			if err != nil {
+				return err
+			}
+			if _, err := l.ask(ctx, &node.Request{Op: node.OpSetStatus, Topology: name, Status: cluster.Ending}); err != nil {
+				return err
+			}
+			if old := submission(v, name); l.wait && old != nil {
+				err = l.until(ctx, "topology "+name+" has not ended yet", func(v *node.View) bool {
+					now := submission(v, name)
+					return now == nil || now.Run != old.Run
+				})
+				if err != nil {
+					return err
+				}
+				return l.print(c, map[string]any{"topology": name, "run": old.Run}, "topology "+name+" has ended\n")
+			}
+			return l.print(c, map[string]any{"topology": name}, "topology "+name+" is being killed\n")
+		})
+	c.Flags().BoolVar(&l.wait, "wait", false, "until it has ended")
+	return c
+}
+
+// rebalanceCommand is "rebalance".
+func rebalanceCommand() *cobra.Command {
+	l := &client{}
+	var parallel tasksValue
+	c := l.command("rebalance TOPOLOGY", "Give components other numbers of tasks, or spread tasks evenly",
+		`Without --parallel the tasks that there are are spread evenly over the nodes. What is
+open is finished before tasks move; status shows whether that is still waited for.
+`, cobra.ExactArgs(1), func(ctx context.Context, c *cobra.Command, args []string) error {
+			v, err := l.view(ctx)
+			if err != nil {
+				return err
+			}
+			all, err := l.preview(ctx, c, v, &node.Request{Op: node.OpRebalance, Topology: args[0], Parallel: parallel})
+			if err != nil {
+				return err
+			}
+			text := "topology " + args[0] + " is being changed\n"
+			if len(all) == 0 {
+				text = "nothing to move: topology " + args[0] + " is as it should be\n"
+			}
+			return l.print(c, moved(all), text)
+		})
+	c.Flags().Var(&parallel, "parallel", "tasks of components, as in count=4,split=2")
+	return c
+}
+
+// submission returns what a node says of a topology, nil for nothing.
+func submission(v *node.View, name string) *cluster.Submission {
+	for _, s := range v.Submissions {
+		if s.Topology == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// unknownTopology says which topologies there are.
+func unknownTopology(v *node.View, name string) error {
+	var have []string
+	for _, s := range v.Submissions {
+		have = append(have, s.Topology)
+	}
+	text := "it has none"
+	if len(have) > 0 {
+		text = "it has " + strings.Join(have, ", ")
+	}
+	return &codedError{ExitUnknown, fmt.Errorf("there is no topology %q in the cluster: %s", name, text)}
+}

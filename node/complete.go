@@ -1,0 +1,43 @@
+package node
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/topology"
+)
+
+// Complete makes of what somebody has submitted what the log can take: the components
+// of the topology and its fingerprint, or a refusal, and then spec is as it was. A
+// fingerprint in spec is that of another program, which must have the same topology.
+func Complete(topologies []*topology.Topology, spec *cluster.Spec) *cluster.Refusal {
+	i := slices.IndexFunc(topologies, func(t *topology.Topology) bool { return t.Name() == spec.Topology })
+	if i < 0 {
+		var names []string
+		for _, t := range topologies {
+			names = append(names, t.Name())
+		}
+		return Refuse(cluster.ErrUnknown, "the program of this node has no topology %q: it has %s", spec.Topology, strings.Join(names, ", ")).Error
+	}
+	g, err := topology.ParseGuarantee(spec.Guarantee)
+	if err != nil {
+		return Refuse(ErrParameter, "topology %s: %v", spec.Topology, err).Error
+	}
+	plan, err := topologies[i].Build(topology.Options{Params: spec.Params, Parallel: spec.Parallel, Guarantee: g})
+	switch {
+	case errors.Is(err, topology.ErrComponent):
+		return Refuse(ErrComponent, "topology %s: %v", spec.Topology, err).Error
+	case err != nil: // each value that can make it so was given
+		return Refuse(ErrParameter, "topology %s: %v", spec.Topology, err).Error
+	}
+	if f := plan.Fingerprint(); spec.Fingerprint != "" && spec.Fingerprint != f {
+		return Refuse(ErrFingerprint, "the program of this node has another topology %q than the one that submits (fingerprints %s and %s): run the same program on all nodes",
+			spec.Topology, f, spec.Fingerprint).Error
+	}
+	full := SpecOf(plan, spec.Params, spec.Flags, spec.Guarantee)
+	full.Parallel = spec.Parallel
+	*spec = *full
+	return nil
+}
