@@ -26,7 +26,10 @@ import (
 const nodeVariable = "EGRET_NODE"
 
 // defaultNode is where a node is if nobody says so.
-const defaultNode = "127.0.0.1:7101"
+const (
+	defaultNode = "127.0.0.1:7101"
+	defaultPort = 7101
+)
 
 const (
 	answerWithin = 15 * time.Second // longer than a node waits for others

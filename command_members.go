@@ -42,7 +42,7 @@ func members(v *node.View) (all []memberJSON) {
 		seen[m.Node] = true
 		x := memberJSON{
 			ID: m.Node, Boot: m.Boot, Name: m.Name, Addr: m.Addr, State: alive, Keeps: m.Keeps, Draining: m.Draining,
-			Leader: m.Node == v.Leader, Asked: m.Node == v.Self.Node, Weight: max(1, m.Weight), Tasks: m.Tasks,
+			Leader: m.Node == v.Leader && m.Alive, Asked: m.Node == v.Self.Node, Weight: max(1, m.Weight), Tasks: m.Tasks,
 		}
 		switch {
 		case m.Left:

@@ -49,10 +49,14 @@ func (c *control) request(w http.ResponseWriter, r *http.Request) {
 
 // Ask asks this node's agent, and waits.
 func (p *Process) Ask(ctx context.Context, q *node.Request) *node.Answer {
-	if q.Op == node.OpSubmit {
+	switch q.Op {
+	case node.OpSubmit:
 		if err := p.complete(q); err != nil {
 			return &node.Answer{Error: err}
 		}
+	case node.OpLeave:
+		p.leave.make()
+		return &node.Answer{}
 	}
 	came := make(chan *node.Answer, 1)
 	p.host.Send(p.agent, node.Ask{Request: q, Reply: func(a *node.Answer) { came <- a }})

@@ -20,19 +20,20 @@ import (
 
 // A Config says what node is to run.
 type Config struct {
-	Listen   string   // host:port for everything between nodes
-	Join     []string // addresses of nodes of the cluster; none: the node founds one, if it belongs to none
-	Data     string   // directory; "": the node is forgotten when it ends
-	Name     string   // for people; default: its address
-	Secret   wire.Secret
-	Previous wire.Secret // also believed
-	Insecure bool        // listen beyond loopback without a secret
-	Pace     cluster.Pace
-	Weight   int
-	Version  string
-	Program  node.Program
-	Patience cluster.Patience
-	Logger   *slog.Logger
+	Listen    string   // host:port for everything between nodes
+	Advertise string   // host:port where others find it; default: where it listens
+	Join      []string // addresses of nodes of the cluster; none: the node founds one, if it belongs to none
+	Data      string   // directory; "": the node is forgotten when it ends
+	Name      string   // for people; default: its address
+	Secret    wire.Secret
+	Previous  wire.Secret // also believed
+	Insecure  bool        // listen beyond loopback without a secret
+	Pace      cluster.Pace
+	Weight    int
+	Version   string
+	Program   node.Program
+	Patience  cluster.Patience
+	Logger    *slog.Logger
 }
 
 // A Process is one running node.
@@ -56,6 +57,7 @@ type Process struct {
 
 	adopted chan struct{} // closed when the cluster's id is known
 	once    sync.Once
+	leave   asked // somebody wants the node to leave
 	stop    context.CancelFunc
 	wait    sync.WaitGroup // of goroutines of the Process itself
 }
@@ -66,7 +68,7 @@ func Start(ctx context.Context, c Config) (p *Process, err error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	p = &Process{config: c, log: c.Logger, adopted: make(chan struct{})}
+	p = &Process{config: c, log: c.Logger, adopted: make(chan struct{}), leave: asked{made: make(chan struct{})}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -87,6 +89,9 @@ func Start(ctx context.Context, c Config) (p *Process, err error) {
 		return p, err
 	}
 	p.self = cluster.Member{Home: home, Name: c.Name, Addr: p.port.Addr(), Keeps: p.id.Keeps(), Alive: true, Weight: c.Weight}
+	if c.Advertise != "" {
+		p.self.Addr = c.Advertise
+	}
 	if p.self.Name == "" {
 		p.self.Name = p.self.Addr
 	}
@@ -120,6 +125,7 @@ func Start(ctx context.Context, c Config) (p *Process, err error) {
 	}
 	p.membersChanged(nil)
 	p.wait.Go(func() { p.keepServers(running) })
+	p.wait.Go(func() { p.comeBack(running) })
 	p.control = serve(p)
 	return p, nil
 }
@@ -127,7 +133,7 @@ func Start(ctx context.Context, c Config) (p *Process, err error) {
 // Home is the node and the number of this process.
 func (p *Process) Home() cluster.Home { return p.self.Home }
 
-// Addr is host:port where the node is.
+// Addr is host:port where others find the node.
 func (p *Process) Addr() string { return p.self.Addr }
 
 // Cluster is the id of the cluster.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/cluster"
-	"github.com/egretstream/egret/node"
 )
 
 // serversEvery is how often who leads looks whether the right nodes vote.
@@ -59,6 +58,3 @@ func (p *Process) changeServers(c cluster.VoterChange, done func(error)) {
 		p.keeper.Remove(c.Node, done)
 	}
 }
-
-// complete fills in what the node knows of a topology that is submitted.
-func (p *Process) complete(q *node.Request) *cluster.Refusal { return nil }

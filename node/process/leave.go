@@ -1,0 +1,160 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/node"
+)
+
+const (
+	leavingFile = "leaving" // in the data directory: the node drains itself, and nobody else has asked for that
+	leaveLook   = 50 * time.Millisecond
+	goodbye     = 2 * time.Second
+)
+
+// asked is a wish that is made once.
+type asked struct {
+	once sync.Once
+	made chan struct{} // closed with it
+}
+
+func (a *asked) make() { a.once.Do(func() { close(a.made) }) }
+
+// LeaveAsked returns a channel that is closed when somebody asks the node to leave. Who
+// has started it then calls Depart and Close.
+func (p *Process) LeaveAsked() <-chan struct{} { return p.leave.made }
+
+// Depart moves the tasks of this node to others, if there are any, and tells them that
+// it goes. When ctx ends before, the node still has tasks and others do not know; the
+// error says so. Close ends the node in any case.
+func (p *Process) Depart(ctx context.Context) error {
+	v, err := p.view(ctx)
+	if err != nil {
+		return err
+	}
+	others, drained := 0, false
+	for _, m := range v.Members {
+		switch {
+		case m.Home == p.self.Home:
+			drained = m.Draining
+		case m.Alive:
+			others++
+		}
+	}
+	if others == 0 {
+		return nil
+	}
+	if !drained {
+		if err := p.mark(); err != nil {
+			return err
+		}
+		for err := p.drain(ctx, true); err != nil; err = p.drain(ctx, true) {
+			if !errors.Is(err, node.ErrNoQuorum) || !pause(ctx) { // there may be a new leader soon
+				return fmt.Errorf("the tasks cannot be moved: %w", err)
+			}
+		}
+	}
+	for tasks := -1; ; {
+		v, err := p.view(ctx)
+		if err == nil {
+			tasks = own(v)
+		}
+		if tasks == 0 {
+			p.handOver(ctx)
+			return p.Leave(goodbye)
+		}
+		if !pause(ctx) {
+			return fmt.Errorf("%d tasks are still here: %w", tasks, context.Cause(ctx))
+		}
+	}
+}
+
+// handOver lets another node lead, if this one does. Without it they would notice later.
+func (p *Process) handOver(ctx context.Context) {
+	p.mu.Lock()
+	me := p.leads.Me
+	p.mu.Unlock()
+	if !me {
+		return
+	}
+	done := make(chan struct{})
+	p.keeper.TransferLeadership(func(error) { close(done) })
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// pause waits a moment, and reports whether ctx has not ended meanwhile.
+func pause(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(leaveLook):
+		return true
+	}
+}
+
+func (p *Process) view(ctx context.Context) (*node.View, error) {
+	a := p.Ask(ctx, &node.Request{Op: node.OpState})
+	if a.Error != nil {
+		return nil, a.Error
+	}
+	return a.State, nil
+}
+
+func (p *Process) drain(ctx context.Context, on bool) error {
+	if a := p.Ask(ctx, &node.Request{Op: node.OpDrain, Node: p.self.Node, On: on}); a.Error != nil {
+		return a.Error
+	}
+	return nil
+}
+
+// own counts the tasks of the node that sees v, also those that it is about to get.
+func own(v *node.View) (n int) {
+	for _, s := range v.Submissions {
+		for _, plan := range []*cluster.Plan{s.Plan, s.Next} {
+			if plan == nil || !s.Status.Runs() {
+				continue
+			}
+			for _, t := range plan.Tasks {
+				if t.Home == v.Self {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// mark remembers that the draining ends when the node comes back.
+func (p *Process) mark() error {
+	if p.config.Data == "" {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(p.config.Data, leavingFile), nil, 0o600)
+}
+
+// comeBack lets a node that had left have tasks again.
+func (p *Process) comeBack(ctx context.Context) {
+	name := filepath.Join(p.config.Data, leavingFile)
+	if _, err := os.Stat(name); p.config.Data == "" || errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	for p.drain(ctx, false) != nil {
+		if !pause(ctx) {
+			return
+		}
+	}
+	if err := os.Remove(name); err != nil {
+		p.log.Warn("the node would drain no more when it starts again: "+err.Error(), "file", name)
+	}
+}

@@ -1,0 +1,157 @@
+package egret
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/node"
+	"github.com/egretstream/egret/state/disk"
+	"github.com/egretstream/egret/task"
+	"github.com/egretstream/egret/topology"
+)
+
+// A nodeProgram is what a node runs: topologies, as they were submitted. Dead letters of
+// their tasks are in the node's data directory; positions are the log's. Its methods are
+// called from the node's agent, but for close, which comes after it.
+type nodeProgram struct {
+	topologies []*topology.Topology
+	dir        string // of state; "": none
+	logger     *slog.Logger
+
+	mu     sync.Mutex
+	runs   map[cluster.Run]*partOfRun
+	stores map[string]*sharedStore // by topology
+}
+
+// A partOfRun is what a run has on this node.
+type partOfRun struct {
+	events events
+	store  *sharedStore // nil: none
+}
+
+// A sharedStore has the dead letters of a topology. A run may begin before nothing is
+// left of the one before it, so both have it.
+type sharedStore struct {
+	*disk.Store
+	topology string
+	users    int
+}
+
+func newNodeProgram(topologies []*topology.Topology, data string, logger *slog.Logger) *nodeProgram {
+	p := &nodeProgram{topologies: topologies, logger: logger, runs: map[cluster.Run]*partOfRun{}, stores: map[string]*sharedStore{}}
+	if data != "" {
+		p.dir = filepath.Join(data, "state")
+	}
+	return p
+}
+
+// program is what the node is given.
+func (p *nodeProgram) program() node.Program {
+	return node.Program{Topologies: p.topologies, Settings: p.settings, Ended: p.ended}
+}
+
+// settings are what run makes of the same flags.
+func (p *nodeProgram) settings(run cluster.Run, spec *cluster.Spec) (*task.Settings, error) {
+	config, err := submitted(spec)
+	if err != nil {
+		return nil, err
+	}
+	config.Logger = p.logger
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	part := &partOfRun{events: events{topology: spec.Topology, logger: p.logger}}
+	set := config.settings()
+	set.Event = part.events.tell
+	if p.dir != "" {
+		if part.store, err = p.open(spec, config.MaxDeadLetterBytes); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrState, err)
+		}
+		set.Store = part.store
+	}
+	p.runs[run] = part
+	return set, nil
+}
+
+// open returns the store of a topology. Caller must hold mu.
+func (p *nodeProgram) open(spec *cluster.Spec, most int64) (*sharedStore, error) {
+	s := p.stores[spec.Topology]
+	if s == nil {
+		store, err := disk.Open(p.dir, spec.Topology, disk.Options{Fingerprint: spec.Fingerprint, MaxBytes: most})
+		if err != nil {
+			return nil, err
+		}
+		s = &sharedStore{Store: store, topology: spec.Topology}
+		p.stores[spec.Topology] = s
+	}
+	s.users++
+	return s, nil
+}
+
+// submitted returns the configuration of a topology that was submitted.
+func submitted(spec *cluster.Spec) (Config, error) {
+	var o runOptions
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.tuning(f)
+	for name, value := range spec.Flags {
+		if f.Lookup(name) == nil {
+			return Config{}, fmt.Errorf("topology %s was submitted with --%s, which this program does not know", spec.Topology, name)
+		}
+		if err := f.Set(name, value); err != nil {
+			return Config{}, fmt.Errorf("topology %s: %w", spec.Topology, err)
+		}
+	}
+	o.config.StopTimeout = stopTimeout
+	config, err := o.build()
+	if err != nil {
+		return Config{}, fmt.Errorf("topology %s: %w", spec.Topology, err)
+	}
+	return config.withDefaults(), nil
+}
+
+// ended lets go of what a run has had here.
+func (p *nodeProgram) ended(run cluster.Run) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	part := p.runs[run]
+	if part == nil {
+		return
+	}
+	delete(p.runs, run)
+	part.events.quiet()
+	s := part.store
+	if s == nil {
+		return
+	}
+	if s.users--; s.users > 0 {
+		return
+	}
+	delete(p.stores, s.topology)
+	if n, err := s.Waiting(); err == nil && n > 0 {
+		p.logger.Warn("dead letters are still to be replayed: the next run takes those that it can", "topology", s.topology, "letters", n)
+	}
+	if err := s.Close(); err != nil {
+		p.logger.Error("cannot close the dead letters: "+err.Error(), "topology", s.topology)
+	}
+}
+
+// close lets go of everything, when nothing runs any more.
+func (p *nodeProgram) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, part := range p.runs {
+		part.events.quiet()
+	}
+	for _, s := range p.stores {
+		errs = append(errs, s.Close())
+	}
+	clear(p.runs)
+	clear(p.stores)
+	return errors.Join(errs...)
+}
