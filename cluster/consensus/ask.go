@@ -136,8 +136,9 @@ func (l *Log) inOrder(ask func(time.Duration) raft.Future, done func(error)) {
 	}
 	l.mu.Unlock()
 	if closed {
-		l.finish(r, ErrClosed)
 		l.release()
+		l.finish(r, ErrClosed)
+		l.asked.Done()
 	}
 }
 
@@ -159,8 +160,9 @@ func (l *Log) propose() {
 	for r := range l.entries {
 		left := time.Until(r.until)
 		if left <= 0 {
-			l.finish(r, ErrBusy)
 			l.release()
+			l.finish(r, ErrBusy)
+			l.asked.Done()
 			continue
 		}
 		f := r.ask(left) // waits until raft has taken it
@@ -177,8 +179,9 @@ func (l *Log) await(r request, f raft.Future) {
 	})
 	err := f.Error()
 	late.Stop()
+	l.release() // first, so that whoever hears that it is done finds its place free
 	once.Do(func() { l.finish(r, plain(err)) })
-	l.release()
+	l.asked.Done()
 }
 
 func (l *Log) finish(r request, err error) {
@@ -187,11 +190,11 @@ func (l *Log) finish(r request, err error) {
 	}
 }
 
+// release makes room for another request.
 func (l *Log) release() {
 	l.mu.Lock()
 	l.pending--
 	l.mu.Unlock()
-	l.asked.Done()
 }
 
 // plain says in our words what raft has answered.
