@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,6 +54,7 @@ type Process struct {
 
 	mu      sync.Mutex // members and whatever else several goroutines have
 	members []cluster.Member
+	known   []string // addresses that were written last
 	leads   node.Leads
 
 	adopted chan struct{} // closed when the cluster's id is known
@@ -145,8 +147,13 @@ func (p *Process) startGossip() error {
 	if k := c.Previous.GossipKey(); k != nil {
 		keys = append(keys, k)
 	}
+	known, err := readKnown(c.Data)
+	if err != nil {
+		return err
+	}
+	join := slices.Concat(c.Join, known)
 	g, err := gossip.Start(gossip.Config{
-		Self: p.self, Cluster: p.id.Cluster(), Join: c.Join, Key: c.Secret.GossipKey(), PreviousKeys: keys, Pace: c.Pace,
+		Self: p.self, Cluster: p.id.Cluster(), Join: join, Key: c.Secret.GossipKey(), PreviousKeys: keys, Pace: c.Pace,
 		Packets: p.port.Packets(), Listener: p.port.Listener(wire.Gossip),
 		Dial:    func(ctx context.Context, addr string) (net.Conn, error) { return p.port.Dial(ctx, wire.Gossip, addr) },
 		Logger:  c.Logger,
@@ -170,6 +177,7 @@ func (p *Process) membersChanged(all []cluster.Member) {
 	defer p.mu.Unlock()
 	if all != nil {
 		p.members = all
+		p.writeKnown(all)
 	}
 	if p.agent != nil && p.members != nil {
 		p.host.Send(p.agent, node.Members{All: p.members})

@@ -130,3 +130,36 @@ func TestNodeDies(t *testing.T) {
 	require.Less(t, before, int64(messages))
 	require.Len(t, c.seen, messages)
 }
+
+// All nodes end and are started again at other times, and the one that the others had
+// joined is not among them.
+func TestAllStartAgain(t *testing.T) {
+	var c tally
+	top := c.topology(10)
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	begin := func(i int, listen string, join ...string) *Process {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		p, err := Start(ctx, Config{Listen: listen, Data: dirs[i], Join: join, Program: program(top)})
+		require.NoError(t, err)
+		return p
+	}
+	a := begin(0, "127.0.0.1:0")
+	b := begin(1, "127.0.0.1:0", a.Addr())
+	d := begin(2, "127.0.0.1:0", a.Addr())
+	id := a.Cluster()
+	until(t, d, "all are there", func(v *node.View) bool { return len(v.Members) == 3 && v.Leader != 0 })
+	until(t, b, "all are there", func(v *node.View) bool { return len(v.Members) == 3 && v.Leader != 0 })
+	addrs := []string{b.Addr(), d.Addr()}
+	for _, p := range []*Process{d, b, a} {
+		require.NoError(t, p.Close())
+	}
+	b, d = begin(1, addrs[0], a.Addr()), begin(2, addrs[1], a.Addr())
+	defer func() {
+		require.NoError(t, b.Close())
+		require.NoError(t, d.Close())
+	}()
+	require.Equal(t, id, b.Cluster())
+	until(t, b, "they have found each other", func(v *node.View) bool { return alive(v) == 2 })
+	until(t, d, "they have found each other", func(v *node.View) bool { return alive(v) == 2 })
+}

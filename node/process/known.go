@@ -1,0 +1,63 @@
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/egretstream/egret/cluster"
+)
+
+// knownFile has the addresses of members, so that nodes find each other when all of them
+// are started again, and those that they once joined are not there any more.
+const knownFile = "members.json"
+
+// readKnown returns the addresses that were written last.
+func readKnown(dir string) ([]string, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(filepath.Join(dir, knownFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var all []string
+	if err == nil {
+		err = json.Unmarshal(b, &all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading which members there were, which may be deleted if there are nodes to join: %w", err)
+	}
+	return all, nil
+}
+
+// writeKnown writes the addresses of the living members, if they are others than were
+// written last. One that is alone keeps what it knows.
+func (p *Process) writeKnown(members []cluster.Member) {
+	var all []string
+	for _, m := range members {
+		if m.Alive && m.Node != p.self.Node {
+			all = append(all, m.Addr)
+		}
+	}
+	slices.Sort(all)
+	if p.config.Data == "" || len(all) == 0 || slices.Equal(all, p.known) {
+		return
+	}
+	b, err := json.Marshal(all)
+	if err == nil {
+		name := filepath.Join(p.config.Data, knownFile)
+		if err = os.WriteFile(name+".new", append(b, '\n'), 0o600); err == nil {
+			err = os.Rename(name+".new", name)
+		}
+	}
+	if err != nil {
+		p.log.Warn("the addresses of the members could not be written, so this node may not find them when all are started again: " + err.Error())
+		return
+	}
+	p.known = all
+}
