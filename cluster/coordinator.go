@@ -1,14 +1,17 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
 )
 
-// A Pace says how patient a Coordinator is. Zero values stand for the defaults.
+// Patience says how long a Coordinator waits for what. Zero values stand for the
+// defaults.
 type Patience struct {
 	Settle  time.Duration // a node has been alive for so long before tasks are moved to it; default 10 s
 	Quiet   time.Duration // a run may take to come to rest before a plan is forced; default 10 s
@@ -27,16 +30,50 @@ type Patience struct {
 // Owner: the agent of the node that leads.
 type Coordinator struct {
 	Patience
-	self    Home
-	began   time.Duration
+	Lost []Home // processes that are taken for gone at the last look, although the membership does not say so
+
+	self  Home
+	began time.Duration
+	now   time.Duration // at the last call that says what time it is
+
 	members []Member
-	since   map[Home]time.Duration // alive without a break
-	reports map[Home]*Report
-	seen    map[Run]time.Duration    // when a run was first looked at
-	quiet   map[uint64]time.Duration // when a proposal was
-	asked   map[string]time.Duration // until when an entry is waited for, by what it is about
-	moved   time.Duration            // when something was last moved to make things even
-	Lost    []Home                   // processes that are taken for gone, at the last look
+	since   map[Home]time.Duration // alive and not lost without a break
+	boots   map[NodeID]Boot        // the last that was a member
+	reports map[Home]heard
+
+	s     State // that was seen last
+	runs  map[Run]*book
+	total map[Home]int // tasks of all runs that are on a process, or soon will be
+	asked map[string]asking
+	moved time.Duration // when something was last moved to make things even
+
+	// There is nothing to do before something has changed, or it is time to wake.
+	changed bool
+	wake    time.Duration
+}
+
+// A heard is the last report of a process.
+type heard struct {
+	*Report
+	at time.Duration
+}
+
+// A book is what a Coordinator keeps of a run.
+type book struct {
+	*Submission
+	plan, next *Plan // that homes, target were made from
+	homes      []hosted
+	target     []hosted // of the next plan, or the present one
+	seen       time.Duration
+	nextAt     uint64        // the proposal
+	asked      time.Duration // when it was seen
+	still      time.Duration // until then nothing is moved to make it even: it does not come to rest
+}
+
+// An asking is an entry that is waited for.
+type asking struct {
+	until time.Duration
+	plan  *Plan // that it would put in force; or nil
 }
 
 // NewCoordinator returns the coordinator of a node that begins to lead at a time.
@@ -52,17 +89,22 @@ func NewCoordinator(self Home, now time.Duration, p Patience) *Coordinator {
 	def(&p.Down, 10*time.Second)
 	def(&p.Between, time.Second)
 	return &Coordinator{
-		Patience: p, self: self, began: now,
-		since: map[Home]time.Duration{}, reports: map[Home]*Report{}, seen: map[Run]time.Duration{},
-		quiet: map[uint64]time.Duration{}, asked: map[string]time.Duration{},
+		Patience: p, self: self, began: now, now: now, changed: true,
+		since: map[Home]time.Duration{}, boots: map[NodeID]Boot{}, reports: map[Home]heard{},
+		runs: map[Run]*book{}, total: map[Home]int{}, asked: map[string]asking{}, moved: math.MinInt64 / 2,
 	}
 }
 
 // Members takes in how the membership is at the moment.
 func (c *Coordinator) Members(now time.Duration, all []Member) {
-	c.members = all
+	c.now = now
+	if slices.Equal(c.members, all) {
+		return
+	}
+	c.members, c.changed = slices.Clone(all), true
 	alive := map[Home]bool{}
 	for _, m := range all {
+		c.boots[m.Node] = max(c.boots[m.Node], m.Boot)
 		if !m.Alive {
 			continue
 		}
@@ -72,149 +114,198 @@ func (c *Coordinator) Members(now time.Duration, all []Member) {
 		}
 	}
 	maps.DeleteFunc(c.since, func(h Home, _ time.Duration) bool { return !alive[h] })
-	maps.DeleteFunc(c.reports, func(h Home, _ *Report) bool { return !alive[h] })
+	maps.DeleteFunc(c.reports, func(h Home, _ heard) bool { return !alive[h] && h.Boot <= c.boots[h.Node] })
 }
 
 // Report takes in what a node says of itself.
-func (c *Coordinator) Report(r *Report) { c.reports[r.Home] = r }
+func (c *Coordinator) Report(r *Report) {
+	old := c.reports[r.Home]
+	if old.Report != nil && r.Applied < old.Applied {
+		return // it was late on its way
+	}
+	c.reports[r.Home] = heard{r, c.now}
+	c.changed = c.changed || old.Report == nil || !r.says(old.Report, c.Down)
+}
 
 // Decide appends to out what is to be entered into the log now. wall is the time of day.
 func (c *Coordinator) Decide(now time.Duration, s *State, wall time.Time, out []Entry) []Entry {
 	if s.Cluster == "" {
 		return out
 	}
+	c.now = now
+	c.see(s)
+	if !c.changed && now < c.wake {
+		return out
+	}
+	c.changed, c.wake = false, math.MaxInt64
+	maps.DeleteFunc(c.asked, func(_ string, a asking) bool { return a.until <= now })
 	c.look()
 	for _, m := range c.members {
 		if !m.Alive {
 			continue
 		}
 		if n, known := s.Node(m.Node); (!known || n.Boot < m.Boot || n.Addr != m.Addr || n.Name != m.Name) && n.Boot <= m.Boot &&
-			c.ask(now, "node "+m.Node.String()) {
+			c.ask(fmt.Sprintf("node %v %s %s", m.Home, m.Addr, m.Name), nil) {
 			out = append(out, Entry{SawNode: &SawNode{Node: m.Node, Name: m.Name, Addr: m.Addr, Boot: m.Boot}})
 		}
 	}
-	runs := map[Run]bool{}
 	for _, sub := range s.Submissions {
-		runs[sub.Run] = true
-		if _, known := c.seen[sub.Run]; !known {
-			c.seen[sub.Run] = now
-		}
-		if e := c.decide(now, s, sub, wall); e != nil && c.ask(now, fmt.Sprintf("run %d %d", sub.Run, sub.epoch())) {
-			out = append(out, *e)
+		if e := c.decide(c.runs[sub.Run], wall); e != nil {
+			_, kind := e.changes()
+			var plan *Plan
+			if e.SetPlan != nil {
+				plan = e.SetPlan.Plan
+			}
+			// The next of its kind is for another state of the run.
+			if c.ask(fmt.Sprintf("run %d %s %d %d %s", sub.Run, sub.Status, sub.epoch(), sub.NextAt, kind), plan) {
+				out = append(out, *e)
+			}
 		}
 	}
-	maps.DeleteFunc(c.seen, func(r Run, _ time.Duration) bool { return !runs[r] })
-	maps.DeleteFunc(c.asked, func(_ string, until time.Duration) bool { return until <= now })
 	return out
+}
+
+// past reports whether a time has come. If not, it will be looked again then.
+func (c *Coordinator) past(at time.Duration) bool {
+	if c.now >= at {
+		return true
+	}
+	c.wake = min(c.wake, at)
+	return false
 }
 
 // again is after how long an entry that has not come is asked for again.
 const again = 2 * time.Second
 
-// ask reports whether an entry about something may be asked for now.
-func (c *Coordinator) ask(now time.Duration, what string) bool {
-	if until, waits := c.asked[what]; waits && now < until {
+// ask reports whether an entry about something may be asked for now: not while it is
+// waited for, unless the plan that it has would be of no use any more.
+func (c *Coordinator) ask(what string, plan *Plan) bool {
+	if a, waits := c.asked[what]; waits && !c.past(a.until) &&
+		(a.plan == nil || !slices.ContainsFunc(a.plan.Tasks, func(t Task) bool { return t.Home.Node != 0 && c.gone(t.Home) })) {
 		return false
 	}
-	c.asked[what] = now + again
+	c.asked[what] = asking{c.now + again, plan}
+	c.past(c.now + again)
 	return true
 }
 
-// Answered says that an entry has come or was refused: the next one about the same run
-// need not wait.
-func (c *Coordinator) Answered() { clear(c.asked) }
+// see takes in a state.
+func (c *Coordinator) see(s *State) {
+	old := c.s
+	c.s = *s
+	same := len(s.Nodes) == len(old.Nodes) && (len(s.Nodes) == 0 || &s.Nodes[0] == &old.Nodes[0]) && len(s.Submissions) == len(c.runs)
+	for _, sub := range s.Submissions {
+		b := c.runs[sub.Run]
+		if b == nil {
+			b = &book{seen: c.now}
+			c.runs[sub.Run] = b
+			same = false
+		} else if b.Status != sub.Status || b.NextAt != sub.NextAt || b.Plan != sub.Plan || b.Next != sub.Next {
+			same = false
+		}
+		b.Submission = sub // which has its positions too, and these change all the time
+	}
+	if same {
+		return
+	}
+	c.changed = true
+	clear(c.total)
+	maps.DeleteFunc(c.runs, func(_ Run, b *book) bool { return s.Submission(b.Topology) != b.Submission })
+	for _, b := range c.runs {
+		if b.plan != b.Plan || b.next != b.Next {
+			b.plan, b.next = b.Plan, b.Next
+			b.homes = b.Plan.hosts()
+			b.target = b.homes
+			if b.Next != nil {
+				b.target = b.Next.hosts()
+			}
+		}
+		if b.Status.Runs() {
+			for _, h := range b.target {
+				c.total[h.Home] += h.tasks
+			}
+		}
+	}
+}
 
-// look finds the processes that are taken for gone although the membership does not
-// know it yet: nobody listens there, says this node, or more than half of the others do;
-// or a link stays down between nodes that are alive, then the end that more complain of.
-func (c *Coordinator) look() {
-	refused, down := map[Home]int{}, map[Home]int{}
-	own := map[Home]bool{}
-	for _, r := range c.reports {
-		for _, l := range r.Links {
-			if l.Refused {
-				refused[l.To]++
-				own[l.To] = own[l.To] || r.Home == c.self
-			}
-			if l.Down >= c.Down {
-				down[l.To]++
-				down[r.Home] += 0
-			}
+// A hosted is a process that has tasks of a plan.
+type hosted struct {
+	Home
+	tasks  int
+	oldest uint32 // epoch of one of them
+}
+
+// hosts returns the processes that have tasks of a plan, in order.
+func (p *Plan) hosts() (all []hosted) {
+	if p == nil {
+		return nil
+	}
+	at := map[Home]int{}
+	for _, t := range p.Tasks {
+		if t.Home.Node == 0 {
+			continue
 		}
-	}
-	c.Lost = c.Lost[:0]
-	for h, n := range refused {
-		if own[h] || 2*n > len(c.since)-1 {
-			c.Lost = append(c.Lost, h)
+		i, known := at[t.Home]
+		if !known {
+			i = len(all)
+			at[t.Home] = i
+			all = append(all, hosted{t.Home, 0, t.Epoch})
 		}
+		all[i].tasks++
+		all[i].oldest = min(all[i].oldest, t.Epoch)
 	}
-	worst, most := Home{}, 0
-	for _, h := range slices.SortedFunc(maps.Keys(down), compareHomes) {
-		if n := down[h]; h != c.self && n >= most && n > 0 {
-			worst, most = h, n
-		}
+	slices.SortFunc(all, func(a, b hosted) int { return compareHomes(a.Home, b.Home) })
+	return all
+}
+
+// of returns what a process has of the tasks of a plan.
+func of(all []hosted, h Home) (hosted, bool) {
+	i, found := slices.BinarySearchFunc(all, h, func(a hosted, h Home) int { return compareHomes(a.Home, h) })
+	if !found {
+		return hosted{}, false
 	}
-	if most > 0 && !slices.Contains(c.Lost, worst) {
-		c.Lost = append(c.Lost, worst)
-	}
-	slices.SortFunc(c.Lost, compareHomes)
+	return all[i], true
 }
 
 func compareHomes(a, b Home) int {
-	switch {
-	case a.Node != b.Node && a.Node < b.Node, a.Node == b.Node && a.Boot < b.Boot:
-		return -1
-	case a == b:
-		return 0
-	}
-	return 1
+	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Boot, b.Boot))
 }
 
-// lives reports whether a process may have tasks.
-func (c *Coordinator) lives(h Home) bool {
-	_, alive := c.since[h]
-	return alive && !slices.Contains(c.Lost, h)
-}
-
-// Candidates returns the nodes that can have tasks of a run, by what they say.
+// Candidates returns the nodes that can have tasks of a run: what they say, or that
+// they have some.
 func (c *Coordinator) Candidates(s *State, sub *Submission) (all []Candidate) {
-	load := map[Home]int{}
-	for _, other := range s.Submissions {
-		if other != sub && other.Plan != nil && other.Status.Runs() {
-			for _, t := range other.Plan.Tasks {
-				load[t.Home]++
-			}
-		}
+	c.see(s)
+	b := c.runs[sub.Run]
+	if b == nil {
+		return nil
 	}
 	for _, m := range c.members {
-		r := c.reports[m.Home]
-		if r == nil || !c.lives(m.Home) {
+		if _, alive := c.since[m.Home]; !alive || c.gone(m.Home) {
 			continue
 		}
-		if run, known := r.of(sub.Run); !known || run.Cannot != "" {
+		x, known := c.reports[m.Home].of(sub.Run)
+		// One with which it is over while the run is ending keeps what it has.
+		_, has := of(b.homes, m.Home)
+		if x.Cannot != "" || x.Over && (b.Status != Ending || !has) || !known && !has {
 			continue
+		}
+		own := hosted{}
+		if b.Status.Runs() {
+			own, _ = of(b.target, m.Home)
 		}
 		n, _ := s.Node(m.Node)
-		all = append(all, Candidate{Home: m.Home, Weight: m.Weight, Draining: n.Draining, Load: load[m.Home]})
+		all = append(all, Candidate{Home: m.Home, Weight: m.Weight, Draining: n.Draining || x.Over, Load: c.total[m.Home] - own.tasks})
 	}
 	return all
 }
 
-// heard reports whether all living nodes have said what they think of a run, or have
-// had the time to.
-func (c *Coordinator) heard(now time.Duration, run Run) bool {
-	if now-max(c.seen[run], c.began) >= c.Begin {
-		return true
-	}
+// heard reports whether all living nodes have said what they think of a run.
+func (c *Coordinator) heard(run Run) bool {
 	for _, m := range c.members {
-		if !c.lives(m.Home) {
+		if _, alive := c.since[m.Home]; !alive || c.gone(m.Home) {
 			continue
 		}
-		r := c.reports[m.Home]
-		if r == nil {
-			return false
-		}
-		if _, known := r.of(run); !known {
+		if _, known := c.reports[m.Home].of(run); !known {
 			return false
 		}
 	}
@@ -222,48 +313,43 @@ func (c *Coordinator) heard(now time.Duration, run Run) bool {
 }
 
 // decide returns what is to be done about one run, nil for nothing.
-func (c *Coordinator) decide(now time.Duration, s *State, sub *Submission, wall time.Time) *Entry {
-	if !sub.Status.Runs() || !c.heard(now, sub.Run) {
+func (c *Coordinator) decide(b *book, wall time.Time) *Entry {
+	if !b.Status.Runs() || !c.past(max(b.seen, c.began)+c.Begin) && !c.heard(b.Run) {
 		return nil
 	}
-	if sub.Plan == nil {
-		return c.begin(now, s, sub, wall)
+	if b.Plan == nil {
+		return c.begin(b, wall)
 	}
-	if err := c.failure(sub); err != "" {
-		return &Entry{Finish: &Finish{Topology: sub.Topology, Run: sub.Run, Status: Failed, Reason: err, At: wall}}
+	if err := c.failure(b); err != "" {
+		return &Entry{Finish: &Finish{Topology: b.Topology, Run: b.Run, Status: Failed, Reason: err, At: wall}}
 	}
-	if e := c.repair(s, sub); e != nil {
+	if e := c.repair(b); e != nil {
 		return e
 	}
-	if c.all(sub, func(r RunReport) bool {
-		return r.Epoch == sub.Plan.Epoch && (r.Ended || r.Over && sub.Status == Ending)
-	}) {
-		if sub.Status == Ending {
-			return &Entry{Forget: &Forget{Topology: sub.Topology, Run: sub.Run}}
-		}
-		return &Entry{Finish: &Finish{Topology: sub.Topology, Run: sub.Run, Status: Done, At: wall}}
-	}
-	if sub.Next != nil {
-		return c.carryOn(now, sub)
-	}
-	if sub.Status == Ending {
+	switch {
+	case c.ended(b) && b.Status == Ending:
+		return &Entry{Forget: &Forget{Topology: b.Topology, Run: b.Run}}
+	case c.ended(b):
+		return &Entry{Finish: &Finish{Topology: b.Topology, Run: b.Run, Status: Done, At: wall}}
+	case b.Next != nil:
+		return c.carryOn(b)
+	case b.Status == Ending:
 		return nil
 	}
-	return c.improve(now, s, sub)
+	return c.improve(b)
 }
 
 // begin places the tasks of a new run.
-func (c *Coordinator) begin(now time.Duration, s *State, sub *Submission, wall time.Time) *Entry {
-	if sub.Status == Ending {
-		return &Entry{Forget: &Forget{Topology: sub.Topology, Run: sub.Run}}
+func (c *Coordinator) begin(b *book, wall time.Time) *Entry {
+	if b.Status == Ending {
+		return &Entry{Forget: &Forget{Topology: b.Topology, Run: b.Run}}
 	}
-	nodes := c.Candidates(s, sub)
-	plan, err := Place(sub.Components, nil, nodes)
+	plan, err := Place(b.Components, nil, c.Candidates(&c.s, b.Submission))
 	if err == nil {
-		return &Entry{SetPlan: &SetPlan{Topology: sub.Topology, Run: sub.Run, Plan: plan}}
+		return &Entry{SetPlan: &SetPlan{Topology: b.Topology, Run: b.Run, Plan: plan}}
 	}
-	if why := c.cannot(sub.Run); why != "" && now-c.seen[sub.Run] >= c.Settle {
-		return &Entry{Finish: &Finish{Topology: sub.Topology, Run: sub.Run, Status: Failed, Reason: "no node can run it: " + why, At: wall}}
+	if why := c.cannot(b.Run); why != "" && c.heard(b.Run) && c.past(b.seen+c.Settle) {
+		return &Entry{Finish: &Finish{Topology: b.Topology, Run: b.Run, Status: Failed, Reason: "no node can run it: " + why, At: wall}}
 	}
 	return nil
 }
@@ -280,129 +366,136 @@ func (c *Coordinator) cannot(run Run) string {
 	return strings.Join(whys, "; ")
 }
 
-// failure says why a part of a run has ended by itself, if one has.
-func (c *Coordinator) failure(sub *Submission) string {
-	if sub.Status == Ending {
+// failure says why a part of a run has ended by itself, if one has: that of the first
+// process, so that all who ask get the same.
+func (c *Coordinator) failure(b *book) (why string) {
+	if b.Status == Ending {
 		return ""
 	}
-	for _, h := range slices.SortedFunc(maps.Keys(c.reports), compareHomes) {
-		if x, known := c.reports[h].of(sub.Run); known && x.Over && x.Err != "" {
-			return x.Err
+	first := Home{}
+	for h, r := range c.reports {
+		if x, known := r.of(b.Run); known && x.Over && x.Err != "" && (why == "" || compareHomes(h, first) < 0) {
+			why, first = x.Err, h
 		}
 	}
-	return ""
+	return why
+}
+
+// serves reports whether a process that has tasks of a run can go on with them. When
+// the run is ending, one with which it is over has done so.
+func (c *Coordinator) serves(b *book, h Home) bool {
+	x, _ := c.reports[h].of(b.Run)
+	return !c.gone(h) && x.Cannot == "" && (!x.Over || b.Status == Ending)
 }
 
 // repair gives new lives to tasks whose process is gone, or whose messages were given
-// up on a link that could not be resumed.
-func (c *Coordinator) repair(s *State, sub *Submission) *Entry {
-	old := sub.Plan
-	if sub.Next != nil && !c.homes(sub.Next) {
-		return &Entry{CancelNext: &CancelNext{Topology: sub.Topology, Run: sub.Run, Base: old.Epoch}}
-	}
-	reset := c.reset(sub)
-	if c.homes(old) && len(reset) == 0 {
-		return nil
-	}
-	nodes := c.Candidates(s, sub)
-	plan, err := Repair(sub.Components, old, nodes)
-	if err != nil {
-		return nil // nobody is left; it stays as it is until somebody comes
-	}
-	for i := range plan.Tasks {
-		if reset[plan.Tasks[i].Home] {
-			plan.Tasks[i].Epoch = 0 // another life in the same place
-		}
-	}
-	return &Entry{SetPlan: &SetPlan{Topology: sub.Topology, Run: sub.Run, Base: old.Epoch, Plan: plan}}
-}
-
-// homes reports whether all tasks of a plan have a living process.
-func (c *Coordinator) homes(p *Plan) bool {
-	return !slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Home.Node != 0 && !c.lives(t.Home) })
-}
-
-// reset returns processes whose tasks of a run need other lives, since a link between
-// living ones was given up: of each pair the end that more complain of.
-func (c *Coordinator) reset(sub *Submission) map[Home]bool {
-	complaints := map[Home]int{}
-	for _, r := range c.reports {
-		for _, l := range r.Links {
-			if slices.Contains(l.Reset, RunEpoch{sub.Run, sub.Plan.Epoch}) {
-				complaints[l.To]++
+// up on a link that could not be resumed. All that lives stays where it is.
+func (c *Coordinator) repair(b *book) *Entry {
+	fails := func(h hosted) bool { return !c.serves(b, h.Home) }
+	renew := c.reset(b)
+	if (len(renew) > 0 || slices.ContainsFunc(b.homes, fails)) && c.all(b) {
+		plan, err := Repair(b.Components, b.Plan, c.Candidates(&c.s, b.Submission))
+		if err == nil {
+			for i := range plan.Tasks {
+				if t := &plan.Tasks[i]; t.Epoch <= renew[t.Home] {
+					t.Epoch = 0 // another life in the same place
+				}
 			}
+			return &Entry{SetPlan: &SetPlan{Topology: b.Topology, Run: b.Run, Base: b.Plan.Epoch, Plan: plan}}
 		}
+		// Nobody is left; it stays as it is until somebody comes.
 	}
-	if len(complaints) == 0 {
-		return nil
+	if b.Next != nil && slices.ContainsFunc(b.target, fails) {
+		return &Entry{CancelNext: &CancelNext{Topology: b.Topology, Run: b.Run, Base: b.Plan.Epoch}}
 	}
-	worst := slices.MaxFunc(slices.SortedFunc(maps.Keys(complaints), compareHomes), func(a, b Home) int { return complaints[a] - complaints[b] })
-	return map[Home]bool{worst: true}
+	return nil
 }
 
-// all reports whether something holds for all nodes that have tasks of a run.
-func (c *Coordinator) all(sub *Submission, holds func(RunReport) bool) bool {
-	for _, t := range sub.Plan.Tasks {
-		if t.Home.Node == 0 {
+// all reports whether it is known of all processes with tasks of a run whether they live.
+func (c *Coordinator) all(b *book) bool {
+	return !slices.ContainsFunc(b.homes, func(h hosted) bool {
+		_, alive := c.since[h.Home]
+		return !alive && !c.gone(h.Home)
+	})
+}
+
+// ended reports whether a run has nothing more to do anywhere. One that is ending does
+// not wait for tasks that nobody can take any more.
+func (c *Coordinator) ended(b *book) bool {
+	for _, h := range b.homes {
+		x, _ := c.reports[h.Home].of(b.Run)
+		if x.Ended && x.Epoch == b.Plan.Epoch || b.Status == Ending && (x.Over || c.gone(h.Home)) {
 			continue
 		}
-		r := c.reports[t.Home]
-		if r == nil {
-			return false
-		}
-		if x, known := r.of(sub.Run); !known || !holds(x) {
-			return false
-		}
+		return false
 	}
 	return true
 }
 
 // carryOn puts the next plan in force when everything is at rest, or when that takes
-// too long. One that would only make things more even is dropped instead.
-func (c *Coordinator) carryOn(now time.Duration, sub *Submission) *Entry {
-	asked, known := c.quiet[sub.NextAt]
-	if !known {
-		clear(c.quiet)
-		c.quiet[sub.NextAt], asked = now, now
+// too long. One that would only make things more even is dropped instead, and so is
+// one that nobody wants any more.
+func (c *Coordinator) carryOn(b *book) *Entry {
+	if b.nextAt != b.NextAt {
+		b.nextAt, b.asked = b.NextAt, c.now
 	}
-	at := &Entry{Switch: &Switch{Topology: sub.Topology, Run: sub.Run, Base: sub.Plan.Epoch}}
+	drop := &Entry{CancelNext: &CancelNext{Topology: b.Topology, Run: b.Run, Base: b.Plan.Epoch}}
+	if b.Status == Ending {
+		return drop
+	}
+	if b.Why == evenly || b.Why == draining {
+		for _, t := range b.Next.Tasks {
+			if n, _ := c.s.Node(t.Home.Node); n.Draining && t.Epoch == 0 {
+				return drop // it has begun to drain since
+			}
+		}
+	}
+	resting := !slices.ContainsFunc(b.homes, func(h hosted) bool {
+		x, _ := c.reports[h.Home].of(b.Run)
+		return x.Rest != b.NextAt && !(x.Ended && x.Epoch == b.Plan.Epoch)
+	})
 	switch {
-	case c.all(sub, func(r RunReport) bool { return r.Rest == sub.NextAt || r.Ended && r.Epoch == sub.Plan.Epoch }):
-		return at
-	case now-asked < c.Quiet:
+	case !resting && !c.past(b.asked+c.Quiet):
 		return nil
-	case sub.Why == evenly:
-		c.moved = now + 10*c.Quiet
-		return &Entry{CancelNext: &CancelNext{Topology: sub.Topology, Run: sub.Run, Base: sub.Plan.Epoch}}
+	case !resting && b.Why == evenly:
+		b.still = c.now + 10*c.Quiet
+		return drop
 	}
-	return at
+	return &Entry{Switch: &Switch{Topology: b.Topology, Run: b.Run, Base: b.Plan.Epoch}}
 }
 
-// evenly is why a plan is proposed that moves a task to a node which has fewer.
-const evenly = "even out"
+// Why a plan is proposed.
+const (
+	evenly   = "even out" // a task moves to a node which has fewer
+	draining = "drain"
+)
 
 // improve empties nodes that are draining, and lets nodes that have come have their
 // share, one task after the other.
-func (c *Coordinator) improve(now time.Duration, s *State, sub *Submission) *Entry {
-	nodes := c.Candidates(s, sub)
+func (c *Coordinator) improve(b *book) *Entry {
+	if !c.all(b) {
+		return nil
+	}
+	nodes := c.Candidates(&c.s, b.Submission)
 	propose := func(p *Plan, why string) *Entry {
-		return &Entry{ProposeNext: &ProposeNext{Topology: sub.Topology, Run: sub.Run, Base: sub.Plan.Epoch, Plan: p, Why: why}}
+		return &Entry{ProposeNext: &ProposeNext{Topology: b.Topology, Run: b.Run, Base: b.Plan.Epoch, Plan: p, Why: why}}
 	}
-	for _, n := range nodes {
-		if !n.Draining || !slices.ContainsFunc(sub.Plan.Tasks, func(t Task) bool { return t.Home == n.Home }) {
-			continue
-		}
-		if p, err := Vacate(sub.Components, sub.Plan, nodes); err == nil && !slices.EqualFunc(p.Tasks, sub.Plan.Tasks, func(a, b Task) bool { return a.Home == b.Home }) {
-			return propose(p, "drain")
+	if slices.ContainsFunc(nodes, func(n Candidate) bool {
+		_, has := of(b.homes, n.Home)
+		return n.Draining && has
+	}) {
+		p, err := Vacate(b.Components, b.Plan, nodes)
+		if err == nil && slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Epoch == 0 }) {
+			return propose(p, draining)
 		}
 		return nil
 	}
-	if now < c.moved+c.Between || now-c.began < c.Settle {
+	if !c.past(c.began+c.Settle) || !c.past(b.still) || !c.past(c.moved+c.Between) {
 		return nil
 	}
-	nodes = slices.DeleteFunc(nodes, func(n Candidate) bool { return n.Draining || now-c.since[n.Home] < c.Settle })
-	if p := Improve(sub.Components, sub.Plan, nodes); p != nil {
-		c.moved = now
+	nodes = slices.DeleteFunc(nodes, func(n Candidate) bool { return n.Draining || !c.past(c.since[n.Home]+c.Settle) })
+	if p := Improve(b.Components, b.Plan, nodes); p != nil {
+		c.moved = c.now
 		return propose(p, evenly)
 	}
 	return nil

@@ -1,6 +1,9 @@
 package cluster
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Report is what a node says of itself to the node that leads, again and again, and
 // at once when something has changed. Each takes the place of the one before, so they
@@ -39,12 +42,33 @@ type RunEpoch struct {
 	Epoch uint32 `json:"epoch"`
 }
 
-// of returns what a report says of a run.
+// Renewed reports whether none of the tasks that a plan has on a process lived in an
+// earlier plan with an epoch, or in that one.
+func (p *Plan) Renewed(h Home, epoch uint32) bool {
+	return !slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Home == h && t.Epoch <= epoch })
+}
+
+// of returns what a report, which may be nil, says of a run.
 func (r *Report) of(run Run) (RunReport, bool) {
+	if r == nil {
+		return RunReport{}, false
+	}
 	for _, x := range r.Runs {
 		if x.Run == run {
 			return x, true
 		}
 	}
 	return RunReport{}, false
+}
+
+// ill reports whether there is no connection.
+func (l LinkReport) ill() bool { return l.Refused || l.Down > 0 || len(l.Reset) == 0 }
+
+// says reports whether two reports say the same, as far as it matters: of how long a
+// link is down, whether it is nearly or quite too long.
+func (r *Report) says(old *Report, down time.Duration) bool {
+	return slices.Equal(r.Runs, old.Runs) && slices.EqualFunc(r.Links, old.Links, func(a, b LinkReport) bool {
+		return a.To == b.To && a.Refused == b.Refused && a.ill() == b.ill() &&
+			(2*a.Down >= down) == (2*b.Down >= down) && (a.Down >= down) == (b.Down >= down) && slices.Equal(a.Reset, b.Reset)
+	})
 }

@@ -156,7 +156,7 @@ func (a *Agent) Receive(ctx actor.Context, msg any) {
 	case *task.Lives:
 		a.lives(msg)
 	case task.Ended:
-		if p := a.parts[cluster.Run(msg.Run)]; p != nil {
+		if p := a.parts[cluster.Run(msg.Run)]; p != nil && p.placed != nil && p.placed.Epoch == msg.Epoch {
 			p.ended, a.dirty = msg.Yes, true
 		}
 	case task.AtRest:

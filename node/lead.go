@@ -64,9 +64,6 @@ func (a *Agent) propose(e cluster.Entry, done func(cluster.Result, error)) {
 
 // proposed takes in what has become of an entry.
 func (a *Agent) proposed(m Proposed) {
-	if a.lead != nil && m.Err == nil && m.Result.Kind != "commit" {
-		a.lead.c.Answered()
-	}
 	if w := a.asks[m.ID]; w != nil && w.done != nil {
 		delete(a.asks, m.ID)
 		w.done(m.Result, m.Err)

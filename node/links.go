@@ -185,7 +185,7 @@ func (a *Agent) linkReset(m LinkReset) {
 func (l *peer) report(a *Agent) (r cluster.LinkReport, ill bool) {
 	l.reset = slices.DeleteFunc(l.reset, func(e cluster.RunEpoch) bool {
 		p := a.parts[e.Run]
-		return p == nil || p.placed == nil || p.placed.Epoch != e.Epoch
+		return p == nil || p.placed == nil || p.placed.Renewed(a.Self.Home, e.Epoch) || p.placed.Renewed(l.home, e.Epoch)
 	})
 	r = cluster.LinkReport{To: l.home, Reset: l.reset}
 	if !l.up {

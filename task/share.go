@@ -36,10 +36,11 @@ type (
 		Run   uint32
 		Peers []Peer
 	}
-	// Ended says whether all its tasks have ended their input and are done.
+	// Ended says whether all its tasks have ended their input and are done, in a plan.
 	Ended struct {
-		Run uint32
-		Yes bool
+		Run   uint32
+		Epoch uint32
+		Yes   bool
 	}
 	// SavePositions asks that positions be made durable. Saved is the answer; while there
 	// is none, no other comes.
@@ -118,12 +119,15 @@ func (s *Supervisor) sayLives(peers []Peer) {
 	}
 }
 
-// sayEnded tells whether all tasks that are here have ended.
+// sayEnded tells whether all tasks that are here have ended, anew in each plan.
 func (s *Supervisor) sayEnded() {
 	share := s.part
-	if yes := s.running == 0; share != nil && yes != s.saidEnded && s.stopping == 0 {
-		s.saidEnded = yes
-		s.ctx.Send(share.Over, Ended{share.Run, yes})
+	if share == nil || s.stopping > 0 {
+		return
+	}
+	if said := (Ended{share.Run, s.plan.Epoch, s.running == 0}); said != s.saidEnded {
+		s.saidEnded = said
+		s.ctx.Send(share.Over, said)
 	}
 }
 

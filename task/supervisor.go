@@ -54,7 +54,7 @@ type Supervisor struct {
 	over      bool // done was called
 
 	part        *Share                             // what is here at present; nil: everything
-	saidEnded   bool                               // to who is over it
+	saidEnded   Ended                              // to who is over it
 	halted      uint64                             // which Halt; 0: none
 	restedTasks map[tuple.TaskID]tuple.Incarnation // who has said that it has nothing left to do, of that
 }
