@@ -50,7 +50,7 @@ func (o *outbox) sendFar(pr *pair, p *tuple.Parcel) {
 	for {
 		b, err := tuple.AppendParcel(nil, p)
 		if most := o.c.set.Share.MaxParcel; err == nil && len(b) > most {
-			err = fmt.Errorf("a parcel of %s bytes, most of them of one tuple, is for another node, and at most %s may travel at a time: emit less in one tuple, or raise MaxFrame on all nodes",
+			err = fmt.Errorf("a parcel of %s bytes, most of them of one tuple, is for another node, and at most %s may travel at a time: emit less in one tuple",
 				amount.Digits(len(b)), amount.Digits(most))
 		}
 		if err == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,9 @@ type halves struct {
 	executed map[int64]int
 	spawned  map[string]int // lives that have begun
 	saved    map[string]map[string]string
+	heavy    int // bytes of text in every fiftieth message
+	most     int // bytes of a parcel that may travel
+	dead     []*task.DeadLetter
 }
 
 type hub struct {
@@ -134,8 +138,10 @@ func (b *hub) Stopped(actor.Context)   {}
 
 const shareMessages = 400
 
-func newHalves(t *testing.T, seed uint64) *halves {
-	h := &halves{t: t, executed: map[int64]int{}, spawned: map[string]int{}, saved: map[string]map[string]string{}, parallel: map[string]int{}}
+func newHalves(t *testing.T, seed uint64) *halves { return newHeavyHalves(t, seed, 0, 1<<20) }
+
+func newHeavyHalves(t *testing.T, seed uint64, heavy, most int) *halves {
+	h := &halves{t: t, heavy: heavy, most: most, executed: map[int64]int{}, spawned: map[string]int{}, saved: map[string]map[string]string{}, parallel: map[string]int{}}
 	h.w = New(Config{Seed: seed, Links: Links{}})
 	values := make([]int64, shareMessages)
 	for i := range values {
@@ -144,16 +150,24 @@ func newHalves(t *testing.T, seed uint64) *halves {
 	h.top = topology.New("halves", func(b *topology.Builder) {
 		n := b.Spout("numbers", spout.Slice(values...)).Emits("n").Parallel(2)
 		twice := b.Bolt("pass", bolt.Each(func(in tuple.Tuple, out *bolt.Collector) error {
-			out.Emit(in.Int64("n"))
+			text := ""
+			if in.Int64("n")%50 == 7 {
+				text = strings.Repeat("x", h.heavy)
+			}
+			out.Emit(in.Int64("n"), text)
 			return nil
-		}), n.Shuffle()).Emits("n").Parallel(3)
+		}), n.Shuffle()).Emits("n", "text").Parallel(3)
 		b.Bolt("sink", bolt.Each(func(in tuple.Tuple, _ *bolt.Collector) error {
 			h.executed[in.Int64("n")]++
 			return nil
 		}), twice.By("n")).Parallel(2)
 	})
 	set := newStage(t, seed, nothing).scene.set
-	set.Event = func(task.Event) {}
+	set.Event = func(e task.Event) {
+		if d, is := e.(*task.DeadLetter); is {
+			h.dead = append(h.dead, d)
+		}
+	}
 	set.Store, set.Tap = nil, nil
 	set.MaxPending = 24
 	h.set = &set
@@ -194,7 +208,7 @@ func (h *halves) metrics(n int, plan *topology.Plan) []*metrics.Task {
 }
 
 func (h *halves) share(n int) *task.Share {
-	s := &task.Share{Run: 7, First: 1, Over: h.refs[n], MaxParcel: 1 << 20, Epoch: slices.Clone(h.epoch)}
+	s := &task.Share{Run: 7, First: 1, Over: h.refs[n], MaxParcel: h.most, Epoch: slices.Clone(h.epoch)}
 	for _, at := range h.at {
 		s.Here, s.Retired = append(s.Here, at == n), append(s.Retired, at < 0)
 	}
@@ -251,7 +265,7 @@ func (h *halves) finish(exactly bool) {
 		h.w.Send(h.hubs[i].sup, task.Stop{})
 	}
 	h.run(func() bool { return h.hubs[0].over && h.hubs[1].over })
-	require.Len(h.t, h.executed, shareMessages, "nothing is lost")
+	require.Len(h.t, h.executed, shareMessages-len(h.dead), "nothing is lost")
 	for _, n := range h.executed {
 		if exactly {
 			require.Equal(h.t, 1, n, "nothing is replayed")
@@ -265,6 +279,24 @@ func TestHalves(t *testing.T) {
 	for seed := range uint64(30) {
 		newHalves(t, seed).finish(true)
 	}
+}
+
+// What is too large to travel is dead, with an error that names both sizes; what came
+// with it in one parcel goes on, and so does the connection.
+func TestTooLargeToTravel(t *testing.T) {
+	dead := 0
+	for seed := range uint64(20) {
+		h := newHeavyHalves(t, seed, 3000, 2000)
+		h.finish(true)
+		dead += len(h.dead)
+		for _, d := range h.dead {
+			require.Equal(t, int64(7), d.Values[0].Int64()%50)
+			require.NotContains(t, h.executed, d.Values[0].Int64())
+			require.Regexp(t, `a parcel of 3,\d\d\d bytes, most of them of one tuple, is for another node, and at most 2,000 may travel`, d.Err)
+		}
+		require.LessOrEqual(t, len(h.dead), shareMessages/50)
+	}
+	require.Positive(t, dead)
 }
 
 // Tasks that are moved when nothing is open lose nothing, and the others stay.
