@@ -120,12 +120,17 @@ func (l *client) ask(ctx context.Context, q *node.Request) (*node.Answer, error)
 }
 
 func (l *client) askAt(ctx context.Context, addr string, q *node.Request) (*node.Answer, error) {
+	var last error // no quorum
 	for began := time.Now(); ; {
 		asked := time.Now()
 		a, err := l.askOnce(ctx, addr, q)
-		if err == nil || !errors.Is(err, node.ErrNoQuorum) || time.Since(asked) > time.Second || time.Since(began) > leaderWithin {
+		switch {
+		case last != nil && ctx.Err() != nil:
+			return nil, last
+		case err == nil || !errors.Is(err, node.ErrNoQuorum) || time.Since(asked) > time.Second || time.Since(began) > leaderWithin:
 			return a, err // one that took long may have been done
 		}
+		last = err
 		if !pause(ctx, askAgain) {
 			return nil, err
 		}

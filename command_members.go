@@ -22,6 +22,7 @@ type memberJSON struct {
 	Addr     string         `json:"addr"`
 	State    string         `json:"state"` // alive, dead, left
 	Keeps    bool           `json:"keeps"` // it has a data directory
+	Votes    bool           `json:"votes"` // a quorum is more than half of those that do
 	Draining bool           `json:"draining"`
 	Leader   bool           `json:"leader"`
 	Asked    bool           `json:"asked"` // it has given the answer
@@ -41,7 +42,7 @@ func members(v *node.View) (all []memberJSON) {
 	for _, m := range v.Members {
 		seen[m.Node] = true
 		x := memberJSON{
-			ID: m.Node, Boot: m.Boot, Name: m.Name, Addr: m.Addr, State: alive, Keeps: m.Keeps, Draining: m.Draining,
+			ID: m.Node, Boot: m.Boot, Name: m.Name, Addr: m.Addr, State: alive, Keeps: m.Keeps, Votes: slices.Contains(v.Voters, m.Node), Draining: m.Draining,
 			Leader: m.Node == v.Leader && m.Alive, Asked: m.Node == v.Self.Node, Weight: max(1, m.Weight), Tasks: m.Tasks,
 		}
 		switch {
@@ -54,7 +55,7 @@ func members(v *node.View) (all []memberJSON) {
 	}
 	for _, n := range v.Nodes {
 		if !seen[n.ID] {
-			all = append(all, memberJSON{ID: n.ID, Boot: n.Boot, Name: n.Name, Addr: n.Addr, State: dead, Draining: n.Draining, Weight: 1})
+			all = append(all, memberJSON{ID: n.ID, Boot: n.Boot, Name: n.Name, Addr: n.Addr, State: dead, Votes: slices.Contains(v.Voters, n.ID), Draining: n.Draining, Weight: 1})
 		}
 	}
 	slices.SortFunc(all, func(a, b memberJSON) int {
@@ -68,7 +69,7 @@ func members(v *node.View) (all []memberJSON) {
 
 func printMembers(w io.Writer, all []memberJSON) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NODE\tADDRESS\tID\tBOOT\tSTATE\tTASKS")
+	fmt.Fprintln(t, "NODE\tADDRESS\tID\tBOOT\tVOTES\tTASKS\tSTATE")
 	for _, m := range all {
 		state := m.State
 		if m.Leader {
@@ -77,7 +78,11 @@ func printMembers(w io.Writer, all []memberJSON) {
 		if m.Draining {
 			state += ", draining"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\n", oneLine(m.Name, 60), m.Addr, m.ID, m.Boot, state, m.Tasks)
+		votes := "no"
+		if m.Votes {
+			votes = "yes"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t%s\n", oneLine(m.Name, 60), m.Addr, m.ID, m.Boot, votes, m.Tasks, state)
 	}
 	t.Flush()
 }
@@ -90,11 +95,11 @@ func find(v *node.View, name string) (memberJSON, error) {
 		func(m memberJSON) bool { return m.ID.String() == name },
 		func(m memberJSON) bool { return (m.Name == name || m.Addr == name) && m.State == alive },
 		func(m memberJSON) bool { return m.Name == name || m.Addr == name },
-		func(m memberJSON) bool { return name != "" && strings.HasPrefix(m.ID.String(), name) },
+		func(m memberJSON) bool { return strings.HasPrefix(m.ID.String(), name) },
 	} {
 		var found []memberJSON
 		for _, m := range all {
-			if is(m) {
+			if name != "" && is(m) {
 				found = append(found, m)
 			}
 		}

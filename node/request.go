@@ -55,7 +55,8 @@ type View struct {
 	Leader      cluster.NodeID        `json:"leader"` // 0: none, so nothing can be changed
 	Applied     uint64                `json:"applied"`
 	Members     []MemberView          `json:"members"`
-	Nodes       []cluster.Node        `json:"nodes"` // those that the log knows, alive or not
+	Nodes       []cluster.Node        `json:"nodes"`            // those that the log knows, alive or not
+	Voters      []cluster.NodeID      `json:"voters,omitempty"` // of the log, as the node's host knows
 	Submissions []*cluster.Submission `json:"submissions"`
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/broker/wire"
+	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/node"
 )
 
@@ -62,10 +63,22 @@ func (p *Process) Ask(ctx context.Context, q *node.Request) *node.Answer {
 	p.host.Send(p.agent, node.Ask{Request: q, Reply: func(a *node.Answer) { came <- a }})
 	select {
 	case a := <-came:
+		if a.State != nil {
+			a.State.Voters = p.voters()
+		}
 		return a
 	case <-ctx.Done():
 		return node.Refuse(node.ErrNoQuorum, "the node has not answered: %v", context.Cause(ctx))
 	}
+}
+
+func (p *Process) voters() (all []cluster.NodeID) {
+	for _, s := range p.keeper.Servers() {
+		if s.Voter {
+			all = append(all, s.Node)
+		}
+	}
+	return all
 }
 
 func (c *control) close() error {
