@@ -113,21 +113,21 @@ func (l *client) close() {
 	l.http.CloseIdleConnections()
 }
 
-// ask asks the node that was named. While a new leader is being found it asks again,
-// for a while.
+// ask asks the node that was named. What may pass, such as that a new leader is being
+// found, it asks again for a while.
 func (l *client) ask(ctx context.Context, q *node.Request) (*node.Answer, error) {
 	return l.askAt(ctx, l.node, q)
 }
 
 func (l *client) askAt(ctx context.Context, addr string, q *node.Request) (*node.Answer, error) {
-	var last error // no quorum
+	var last error // that may pass
 	for began := time.Now(); ; {
 		asked := time.Now()
 		a, err := l.askOnce(ctx, addr, q)
 		switch {
 		case last != nil && ctx.Err() != nil:
 			return nil, last
-		case err == nil || !errors.Is(err, node.ErrNoQuorum) || time.Since(asked) > time.Second || time.Since(began) > leaderWithin:
+		case err == nil || !passes(q, err) || time.Since(asked) > time.Second || time.Since(began) > leaderWithin:
 			return a, err // one that took long may have been done
 		}
 		last = err
@@ -135,6 +135,12 @@ func (l *client) askAt(ctx context.Context, addr string, q *node.Request) (*node
 			return nil, err
 		}
 	}
+}
+
+// passes reports whether a refusal is one that may be over in a moment. A node that has
+// just joined is seen before it is in the log.
+func passes(q *node.Request, err error) bool {
+	return errors.Is(err, node.ErrNoQuorum) || q.Op == node.OpDrain && errors.Is(err, cluster.ErrUnknown)
 }
 
 // pause waits, and reports whether ctx has not ended meanwhile.

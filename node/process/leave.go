@@ -57,7 +57,8 @@ func (p *Process) Depart(ctx context.Context) error {
 			return err
 		}
 		for err := p.drain(ctx, true); err != nil; err = p.drain(ctx, true) {
-			if !errors.Is(err, node.ErrNoQuorum) || !pause(ctx) { // there may be a new leader soon
+			// There may be a new leader soon, and who has just joined is not in the log yet.
+			if passes := errors.Is(err, node.ErrNoQuorum) || errors.Is(err, cluster.ErrUnknown); !passes || !pause(ctx) {
 				return fmt.Errorf("the tasks cannot be moved: %w", err)
 			}
 		}

@@ -1,0 +1,112 @@
+package egret
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/node/process"
+	"github.com/egretstream/egret/state/disk"
+	"github.com/egretstream/egret/task"
+	"github.com/egretstream/egret/topology"
+)
+
+// Two runs of a topology may have its dead letters for a moment, and when both have
+// ended nobody has.
+func TestProgramOfANode(t *testing.T) {
+	var log bytes.Buffer
+	dir := t.TempDir()
+	p := newNodeProgram(nil, dir, slog.New(slog.NewTextHandler(&log, nil)))
+	spec := &cluster.Spec{Topology: "top", Flags: map[string]string{"max-pending": "5", "max-replays": "0", "message-timeout": "2s", "on-stuck": "replace"}}
+	one, err := p.settings(1, spec)
+	require.NoError(t, err)
+	require.Equal(t, []any{5, 0, 2 * time.Second, true, 10 * time.Second}, []any{one.MaxPending, one.MaxReplays, one.MessageTimeout, one.Replace, one.StuckAfter})
+	require.NotNil(t, one.Store)
+	one.Event(&task.Notice{Task: "in/0", Text: "look"})
+	require.Contains(t, log.String(), "msg=look topology=top component=in task=0")
+	two, err := p.settings(2, &cluster.Spec{Topology: "top"})
+	require.NoError(t, err)
+	require.Equal(t, []any{65536, 8}, []any{two.MaxPending, two.MaxReplays})
+	p.ended(1)
+	p.ended(1)
+	_, err = two.Store.Bury([]*task.DeadLetter{{Task: "in/0", Component: "in", Stream: "default", Time: time.Unix(0, 0)}})
+	require.NoError(t, err)
+	_, err = disk.Open(filepath.Join(dir, "state"), "top", disk.Options{})
+	require.ErrorIs(t, err, disk.ErrInUse)
+	p.ended(2)
+	s, err := disk.Open(filepath.Join(dir, "state"), "top", disk.Options{})
+	require.NoError(t, err)
+	_, err = p.settings(3, spec)
+	require.ErrorIs(t, err, ErrState)
+	require.NoError(t, s.Close())
+	_, err = p.settings(4, spec)
+	require.NoError(t, err)
+	require.NoError(t, p.close())
+	s, err = disk.Open(filepath.Join(dir, "state"), "top", disk.Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+
+	for flag, text := range map[string]string{"max-pendings": "--max-pendings, which this program does not know", "max-pending": "max-pending", "stuck-after": "--stuck-after is 1ns"} {
+		value := "x"
+		if flag == "stuck-after" {
+			value = "1ns"
+		}
+		_, err = p.settings(5, &cluster.Spec{Topology: "top", Flags: map[string]string{flag: value}})
+		require.ErrorContains(t, err, "topology top")
+		require.ErrorContains(t, err, text)
+	}
+	free, err := newNodeProgram(nil, "", slog.Default()).settings(1, spec)
+	require.NoError(t, err)
+	require.Nil(t, free.Store)
+}
+
+// Dead letters of a cluster are in the data directories of its nodes.
+func TestDeadLettersOfACluster(t *testing.T) {
+	tops := []*topology.Topology{greet(io.Discard)}
+	dir := t.TempDir()
+	n := startNode(t, tops, "--data", dir)
+	s := &shell{t, tops, n.addr}
+	s.is("submit greet --set fail=reject --set times=2")
+	soon(t, func() bool { x := submissionOf(s, "greet"); return x.Status == cluster.Done })
+	code, out, errs := runLine(tops, "deadletters", "list", "--state", filepath.Join(dir, "state"))
+	require.Equal(t, ExitDone, code, errs)
+	require.Equal(t, 3, strings.Count(out, "\n"), out)
+	require.Contains(t, out, "bolt out: it was to fail")
+}
+
+// A status is shown again and again until it is interrupted, and through times in which
+// nobody answers.
+func TestStatusWatch(t *testing.T) {
+	tops := []*topology.Topology{endless()}
+	begin := func(listen string) *process.Process {
+		p, err := process.Start(t.Context(), process.Config{Listen: listen, Name: "a", Pace: cluster.Quick, Program: newNodeProgram(tops, "", slog.Default()).program()})
+		require.NoError(t, err)
+		return p
+	}
+	p := begin("127.0.0.1:0")
+	out, code := newScreen(), make(chan int, 1)
+	go func() { // ends with the command, whose code is waited for
+		code <- execute(tops, []string{"status", "--watch", "--node", p.Addr()}, strings.NewReader(""), out, io.Discard)
+	}()
+	out.waitFor("alive, leads\n")
+	require.NoError(t, p.Close())
+	out.waitFor("nobody listens there")
+	before := strings.Count(out.String(), "no topologies")
+	p = begin(p.Addr())
+	soon(t, func() bool { return strings.Count(out.String(), "no topologies") > before })
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
+	require.Equal(t, ExitDone, <-code)
+	require.NoError(t, p.Close())
+
+	code2, _, errs := runLine(tops, "status", "--watch", "--node", p.Addr())
+	require.Equal(t, ExitUnreachable, code2, errs)
+}
