@@ -14,7 +14,8 @@ import (
 // What is left behind has a name, whoever made the call.
 func TestLeftBehind(t *testing.T) {
 	var out bytes.Buffer
-	r := &Running{plan: &topology.Plan{Topology: "t"}, config: Config{Logger: slog.New(slog.NewTextHandler(&out, nil))}}
+	r := &Running{plan: &topology.Plan{Topology: "t"}}
+	r.events.topology, r.events.logger = "t", slog.New(slog.NewTextHandler(&out, nil))
 	for _, tt := range []struct {
 		left host.Left
 		want string
