@@ -40,6 +40,7 @@ type Coordinator struct {
 	since   map[Home]time.Duration // alive and not lost without a break
 	boots   map[NodeID]Boot        // the last that was a member
 	reports map[Home]heard
+	news    []Home // have reported since the last look, so now
 
 	s     State // that was seen last
 	runs  map[Run]*book
@@ -124,6 +125,7 @@ func (c *Coordinator) Report(r *Report) {
 		return // it was late on its way
 	}
 	c.reports[r.Home] = heard{r, c.now}
+	c.news = append(c.news, r.Home)
 	c.changed = c.changed || old.Report == nil || !r.says(old.Report, c.Down)
 }
 
@@ -133,6 +135,12 @@ func (c *Coordinator) Decide(now time.Duration, s *State, wall time.Time, out []
 		return out
 	}
 	c.now = now
+	for _, h := range c.news {
+		if r, known := c.reports[h]; known {
+			c.reports[h] = heard{r.Report, now}
+		}
+	}
+	c.news = c.news[:0]
 	c.see(s)
 	if !c.changed && now < c.wake {
 		return out
