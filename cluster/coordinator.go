@@ -50,6 +50,7 @@ type Coordinator struct {
 
 	// There is nothing to do before something has changed, or it is time to wake.
 	changed bool
+	some    bool // books have changed
 	wake    time.Duration
 }
 
@@ -69,6 +70,7 @@ type book struct {
 	nextAt     uint64        // the proposal
 	asked      time.Duration // when it was seen
 	still      time.Duration // until then nothing is moved to make it even: it does not come to rest
+	changed    bool          // it may be decided in another way
 }
 
 // An asking is an entry that is waited for.
@@ -124,9 +126,17 @@ func (c *Coordinator) Report(r *Report) {
 	if old.Report != nil && r.Applied < old.Applied {
 		return // it was late on its way
 	}
-	c.reports[r.Home] = heard{r, c.now}
+	c.reports[r.Home] = heard{r, old.at}
 	c.news = append(c.news, r.Home)
-	c.changed = c.changed || old.Report == nil || !r.says(old.Report, c.Down)
+	if old.Report == nil || !r.sameLinks(old.Report, c.Down) {
+		c.changed = true
+		return
+	}
+	for run := range r.differs(old.Report) {
+		if b := c.runs[run]; b != nil {
+			b.changed, c.some = true, true
+		}
+	}
 }
 
 // Decide appends to out what is to be entered into the log now. wall is the time of day.
@@ -137,37 +147,58 @@ func (c *Coordinator) Decide(now time.Duration, s *State, wall time.Time, out []
 	c.now = now
 	for _, h := range c.news {
 		if r, known := c.reports[h]; known {
+			c.changed = c.changed || len(r.Links) > 0 && now >= r.at+c.stale()
 			c.reports[h] = heard{r.Report, now}
 		}
 	}
 	c.news = c.news[:0]
 	c.see(s)
-	if !c.changed && now < c.wake {
+	everything := c.changed || now >= c.wake
+	if !everything && !c.some {
 		return out
 	}
-	c.changed, c.wake = false, math.MaxInt64
-	maps.DeleteFunc(c.asked, func(_ string, a asking) bool { return a.until <= now })
-	c.look()
+	c.some = false
+	if everything {
+		c.changed, c.wake = false, math.MaxInt64
+		maps.DeleteFunc(c.asked, func(_ string, a asking) bool { return a.until <= now })
+		c.look()
+		out = c.meet(out)
+	}
+	for _, sub := range s.Submissions {
+		b := c.runs[sub.Run]
+		if !everything && !b.changed {
+			continue
+		}
+		b.changed = false
+		e := c.decide(b, wall)
+		if e == nil {
+			continue
+		}
+		_, kind := e.changes()
+		var plan *Plan
+		if e.SetPlan != nil {
+			plan = e.SetPlan.Plan
+		}
+		// The next of its kind is for another state of the run.
+		if c.ask(fmt.Sprintf("run %d %s %d %d %s", sub.Run, sub.Status, sub.epoch(), sub.NextAt, kind), plan) {
+			out = append(out, *e)
+			if e.ProposeNext != nil && e.ProposeNext.Why == evenly {
+				c.moved = now
+			}
+		}
+	}
+	return out
+}
+
+// meet appends to out that there are processes which the log does not know.
+func (c *Coordinator) meet(out []Entry) []Entry {
 	for _, m := range c.members {
 		if !m.Alive {
 			continue
 		}
-		if n, known := s.Node(m.Node); (!known || n.Boot < m.Boot || n.Addr != m.Addr || n.Name != m.Name) && n.Boot <= m.Boot &&
+		if n, known := c.s.Node(m.Node); (!known || n.Boot < m.Boot || n.Addr != m.Addr || n.Name != m.Name) && n.Boot <= m.Boot &&
 			c.ask(fmt.Sprintf("node %v %s %s", m.Home, m.Addr, m.Name), nil) {
 			out = append(out, Entry{SawNode: &SawNode{Node: m.Node, Name: m.Name, Addr: m.Addr, Boot: m.Boot}})
-		}
-	}
-	for _, sub := range s.Submissions {
-		if e := c.decide(c.runs[sub.Run], wall); e != nil {
-			_, kind := e.changes()
-			var plan *Plan
-			if e.SetPlan != nil {
-				plan = e.SetPlan.Plan
-			}
-			// The next of its kind is for another state of the run.
-			if c.ask(fmt.Sprintf("run %d %s %d %d %s", sub.Run, sub.Status, sub.epoch(), sub.NextAt, kind), plan) {
-				out = append(out, *e)
-			}
 		}
 	}
 	return out
@@ -466,7 +497,7 @@ func (c *Coordinator) carryOn(b *book) *Entry {
 	case !resting && !c.past(b.asked+c.Quiet):
 		return nil
 	case !resting && b.Why == evenly:
-		b.still = c.now + 10*c.Quiet
+		b.still = b.asked + 11*c.Quiet
 		return drop
 	}
 	return &Entry{Switch: &Switch{Topology: b.Topology, Run: b.Run, Base: b.Plan.Epoch}}
@@ -503,7 +534,6 @@ func (c *Coordinator) improve(b *book) *Entry {
 	}
 	nodes = slices.DeleteFunc(nodes, func(n Candidate) bool { return n.Draining || !c.past(c.since[n.Home]+c.Settle) })
 	if p := Improve(b.Components, b.Plan, nodes); p != nil {
-		c.moved = c.now
 		return propose(p, evenly)
 	}
 	return nil

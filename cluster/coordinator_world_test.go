@@ -215,7 +215,8 @@ func (w *world) judge(s *State, e Entry) {
 		others := false // there is a node that is not draining
 		for _, m := range w.members {
 			n, _ := s.Node(m.Node)
-			others = others || !n.Draining && w.can(m.Home, sub.Run) && len(w.doubts(m.Home)) == 0
+			b := w.nodes[m.Node-1]
+			others = others || b.Home == m.Home && b.up && !n.Draining && w.can(m.Home, sub.Run) && len(w.doubts(m.Home)) == 0
 		}
 		for id, task := range p.Tasks {
 			if task.Epoch != 0 || task.Home.Node == 0 {
@@ -354,7 +355,7 @@ func (w *world) step() {
 		"live", "live", "live", "all live", "report", "report", "all report", "all report", "lost", "late", "late", "log", "log", "log", "log twice", "drop", "decide",
 	}).Draw(w.t, "what"); what {
 	case "crash":
-		if b != w.leader {
+		if b != w.leader && b.up {
 			b.up, b.hangs, b.late = false, w.bool("hangs"), nil
 		}
 	case "start":

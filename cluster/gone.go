@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // gone reports whether a process is over, or must be taken for it. One that nobody has
@@ -45,8 +46,11 @@ func (c *Coordinator) look() {
 // anybody can know: it is said again all the time.
 func (c *Coordinator) fresh(r heard) bool {
 	_, alive := c.since[r.Home]
-	return (alive || r.Home == c.self) && !c.past(r.at+3*c.Begin)
+	return (alive || r.Home == c.self) && !c.past(r.at+c.stale())
 }
+
+// stale is after how long what a process complained of is not believed any more.
+func (c *Coordinator) stale() time.Duration { return 3 * c.Begin }
 
 // refused returns the processes at whose address nobody listens. This node says so
 // itself, or it has no connection to it and more than half of the others say so: one
@@ -88,7 +92,7 @@ type pair struct {
 func (c *Coordinator) cutOff(lost []Home) []Home {
 	lives := func(h Home) bool {
 		_, alive := c.since[h]
-		return alive && !slices.Contains(lost, h)
+		return h == c.self || alive && !slices.Contains(lost, h)
 	}
 	pairs := map[[2]Home]bool{}
 	for _, r := range c.reports {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"iter"
 	"slices"
 	"time"
 )
@@ -64,11 +65,27 @@ func (r *Report) of(run Run) (RunReport, bool) {
 // ill reports whether there is no connection.
 func (l LinkReport) ill() bool { return l.Refused || l.Down > 0 || len(l.Reset) == 0 }
 
-// says reports whether two reports say the same, as far as it matters: of how long a
-// link is down, whether it is nearly or quite too long.
-func (r *Report) says(old *Report, down time.Duration) bool {
-	return slices.Equal(r.Runs, old.Runs) && slices.EqualFunc(r.Links, old.Links, func(a, b LinkReport) bool {
+// sameLinks reports whether two reports say the same of links, as far as it matters: of
+// how long one is down, whether it is nearly or quite too long.
+func (r *Report) sameLinks(old *Report, down time.Duration) bool {
+	return slices.EqualFunc(r.Links, old.Links, func(a, b LinkReport) bool {
 		return a.To == b.To && a.Refused == b.Refused && a.ill() == b.ill() &&
 			(2*a.Down >= down) == (2*b.Down >= down) && (a.Down >= down) == (b.Down >= down) && slices.Equal(a.Reset, b.Reset)
 	})
+}
+
+// differs yields runs of which two reports say different things, some maybe twice.
+func (r *Report) differs(old *Report) iter.Seq[Run] {
+	return func(yield func(Run) bool) {
+		if slices.Equal(r.Runs, old.Runs) {
+			return
+		}
+		for _, pair := range [][2]*Report{{r, old}, {old, r}} {
+			for _, x := range pair[0].Runs {
+				if other, known := pair[1].of(x.Run); (!known || other != x) && !yield(x.Run) {
+					return
+				}
+			}
+		}
+	}
 }
