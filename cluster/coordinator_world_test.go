@@ -345,14 +345,14 @@ func (w *world) live(b *being, lags bool) {
 
 // step is something that happens.
 func (w *world) step() {
-	w.now += time.Duration(rapid.SampledFrom([]int{0, 1, 100, 500, 900, 3000, 11000}).Draw(w.t, "pass")) * time.Millisecond
+	w.now += time.Duration(rapid.SampledFrom([]int{0, 1, 100, 500, 1000, 3000, 11000}).Draw(w.t, "pass")) * time.Millisecond
 	b := w.some("node")
 	name := rapid.SampledFrom([]string{"a", "b"}).Draw(w.t, "topology")
 	sub := w.state().Submission(name)
 	enter := func(e Entry) { _ = w.enter(e) } // as good as it can
 	switch what := rapid.SampledFrom([]string{
-		"crash", "start", "notice", "notice", "cut", "heal", "lead", "submit", "submit", "status", "drain", "resize", "end", "fail",
-		"live", "live", "live", "all live", "report", "report", "all report", "all report", "lost", "late", "late", "log", "log", "log", "log twice", "drop", "decide",
+		"log", "all live", "all report", "submit", "log", "all live", "all report", "crash", "notice", "status", "drain", "resize", "cut", "heal",
+		"submit", "log", "log twice", "drop", "start", "lead", "end", "fail", "live", "live", "report", "report", "lost", "late", "late", "notice",
 	}).Draw(w.t, "what"); what {
 	case "crash":
 		if b != w.leader && b.up {
