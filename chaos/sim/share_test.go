@@ -48,6 +48,7 @@ type hub struct {
 	sup     actor.Ref
 	routes  map[tuple.TaskID]actor.Ref
 	ended   bool
+	endedIn uint32
 	rested  uint64
 	over    bool
 	err     error
@@ -126,7 +127,7 @@ func (b *hub) Receive(ctx actor.Context, msg any) {
 		}
 		ctx.Send(b.sup, task.Saved{})
 	case task.Ended:
-		b.ended = m.Yes
+		b.ended, b.endedIn = m.Yes, m.Epoch
 	case task.AtRest:
 		b.rested = m.N
 	case task.Over:
@@ -384,4 +385,19 @@ func TestMoveAndResizeLoudly(t *testing.T) {
 		lost += h.lost()
 	}
 	require.Positive(t, lost)
+}
+
+// Who leads must hear of an end in the plan that is there: one in an earlier plan says
+// nothing of tasks that have come since.
+func TestShareEndsInEachPlan(t *testing.T) {
+	h := newHalves(t, 1)
+	for epoch := range uint32(2) {
+		if epoch > 0 {
+			h.replan(epoch + 1)
+		}
+		h.run(func() bool {
+			return h.hubs[0].ended && h.hubs[1].ended && h.hubs[0].endedIn == epoch+1 && h.hubs[1].endedIn == epoch+1
+		})
+	}
+	h.finish(true)
 }
