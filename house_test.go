@@ -73,7 +73,7 @@ var house = map[string]room{
 	"metrics/scrape": {hosts, false, "tuple metrics topology"},
 	"state/disk":     {hosts, false, "tuple task"},
 	"node/process":   {hosts, false, "actor actor/host broker broker/wire cluster cluster/consensus cluster/gossip node"},
-	"chaos/sim":      {hosts, true, "mutation chaos amount tuple metrics actor spout bolt topology acker broker task"},
+	"chaos/sim":      {hosts, true, "mutation chaos amount tuple metrics actor spout bolt topology acker broker cluster task node"},
 
 	// live is given what runs a topology, as bench is.
 	"chaos/live": {hosts, false, "amount tuple actor spout bolt topology acker task chaos"},

@@ -39,7 +39,24 @@ const (
 	Ending      Checker = "end"
 	Repeatable  Checker = "repeatable"
 	Own         Checker = "own"
+
+	// Of a cluster.
+
+	Plans       Checker = "plans"
+	Lives       Checker = "lives"
+	Links       Checker = "links"
+	Quiet       Checker = "quiet"
+	Convergence Checker = "convergence"
 )
+
+// Cluster reports whether a checker is asked about clusters alone.
+func (c Checker) Cluster() bool {
+	switch c {
+	case Plans, Lives, Links, Quiet, Convergence:
+		return true
+	}
+	return false
+}
 
 // claims are what a checker stands for.
 type claims struct {
@@ -76,6 +93,11 @@ var checkers = []claims{
 	{Rest, "when everything is healed, nothing is left: no message, timer, turn or actor", "and the run has come to its end"},
 	{Ending, "a run ends without an error that nobody has caused", "and it ends"},
 	{Repeatable, "the same seed gives the same run, event by event", "and another seed another one"},
+	{Plans, "all nodes that act in an epoch have the same plan", "and several do"},
+	{Lives, "a life of a task is on one node, and in one epoch all of them are on the same", "and they begin"},
+	{Links, "a parcel between nodes arrives once and in order", "and arrives, if nothing goes wrong"},
+	{Quiet, "without faults nothing is lost, replayed or started again, whatever is moved", "and what is moved goes on"},
+	{Convergence, "all nodes have the same members, state and plan in the end, and each task has one life where the plan says", "and it comes to that in time"},
 	{Own, "what the user's own check says", "and it was asked"},
 }
 

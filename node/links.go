@@ -62,7 +62,8 @@ func (a *Agent) connect() {
 		wanted[m.Node] = true
 		a.keep(m.Home, m.Addr)
 	}
-	for _, p := range a.parts {
+	for _, run := range slices.Sorted(maps.Keys(a.parts)) {
+		p := a.parts[run]
 		if p.placed == nil {
 			continue
 		}

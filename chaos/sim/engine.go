@@ -73,6 +73,7 @@ type Failure struct {
 	Plan  chaos.Plan `json:"plan"`
 	Drawn int        `json:"drawn"`
 	own   bool
+	nodes int // of a cluster; -1: drawn; 0: it is none
 }
 
 func (f *Failure) Error() string {
@@ -94,6 +95,9 @@ func (f *Failure) Error() string {
 // Flag is the flag of "egret chaos sim" that has the seed fail with Plan, with a space
 // before it, or nothing if there is no such plan.
 func (f *Failure) Flag() string {
+	if f.nodes != 0 {
+		return fmt.Sprintf(" --nodes %d", max(f.nodes, 0))
+	}
 	if f.Plan == nil {
 		return ""
 	}

@@ -31,8 +31,8 @@ func TestSeeds(t *testing.T) {
 		require.NotZero(t, s.Features[f], "no seed has: %s", f)
 	}
 	for _, c := range chaos.Checkers() {
-		if c == chaos.Own {
-			continue // for topologies of users
+		if c == chaos.Own || c.Cluster() {
+			continue // for topologies of users, and for clusters
 		}
 		require.NotZero(t, s.Checks[c], "nobody has asked: %s", c.Claim())
 		require.NotZero(t, s.Twins[c], "nobody has asked: %s", c.Twin())
