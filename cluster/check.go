@@ -85,7 +85,7 @@ func checkPlan(components []Component, p *Plan, fixed bool) error {
 
 // checkStep returns a refusal of a plan that cannot follow old, which may be nil. A
 // task with an epoch is the same in both, so that an epoch of a task means one home for
-// ever, and no id changes hands while it is in use.
+// ever, and an id stands for the same task for ever.
 func checkStep(old, p *Plan) error {
 	if old == nil {
 		old = &Plan{}
@@ -101,8 +101,8 @@ func checkStep(old, p *Plan) error {
 		switch {
 		case t.Epoch != 0 && t != was:
 			return refuse(ErrInvalid, "the plan gives task %d epoch %d, and it was not so in the one before", id, t.Epoch)
-		case was.Home != (Home{}) && (t.Component != was.Component || t.Index != was.Index):
-			return refuse(ErrInvalid, "the plan gives away the id of task %d while it is in use", id)
+		case id < len(old.Tasks) && (t.Component != was.Component || t.Index != was.Index):
+			return refuse(ErrInvalid, "the plan gives task %d to another component, or another number in it", id)
 		}
 	}
 	return nil

@@ -6,8 +6,9 @@ import "github.com/egretstream/egret/tuple"
 // their home and epoch. A component that has as many tasks as in old keeps its ids; one
 // that has not gets others, and those it had are retired.
 //
-// An id is given away again only if it was retired in old already. So whoever still
-// knows it as what it was before has seen it as nobody's in between.
+// An id stands for one task of one component for ever: what is retired may come back as
+// the same task, in a later epoch, and never as another one. Nodes skip plans, so nobody
+// could rely on having seen an id as nobody's in between.
 func number(components []Component, old *Plan) (*Plan, error) {
 	if old != nil && len(old.Components) != len(components) {
 		return nil, refuse(ErrInvalid, "the plan is for %d components, and there are %d", len(old.Components), len(components))
@@ -41,7 +42,7 @@ func number(components []Component, old *Plan) (*Plan, error) {
 				t.Home, t.Epoch = Home{}, 0
 			}
 		}
-		first := gap(used, k.Parallel)
+		first := gap(next.Tasks, used, c, k.Parallel)
 		if first+k.Parallel > mostTasks {
 			return nil, refuse(ErrFull, "there is no room for %d more tasks among the 1,048,576 ids of a topology", k.Parallel)
 		}
@@ -57,14 +58,18 @@ func number(components []Component, old *Plan) (*Plan, error) {
 	return next, nil
 }
 
-// gap returns the first id of n that follow each other and are not used. They may
-// reach beyond the end.
-func gap(used []bool, n int) int {
+// gap returns the first id of n that follow each other, are not used, and were the n
+// first tasks of component c if they were any. They may reach beyond the end.
+func gap(tasks []Task, used []bool, c, n int) int {
 	first := 0
-	for id, u := range used {
-		if u {
+	for id := range tasks {
+		if used[id] || tasks[id].Component != c || tasks[id].Index != id-first {
 			first = id + 1
-		} else if id+1-first == n {
+			if !used[id] && tasks[id].Component == c && tasks[id].Index == 0 {
+				first = id
+			}
+		}
+		if id+1-first == n {
 			break
 		}
 	}

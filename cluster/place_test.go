@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/egretstream/egret/tuple"
 )
 
 func TestPlaceShares(t *testing.T) {
@@ -395,7 +394,8 @@ func TestResize(t *testing.T) {
 	})
 }
 
-// An id that was retired a plan ago is used again, one that is retired now is not.
+// An id that was retired a plan ago is used again for the same task, one that is retired
+// now is not.
 func TestIDs(t *testing.T) {
 	components := chain(2, 3)
 	p, err := Place(components, nil, nodes(2))
@@ -412,38 +412,31 @@ func TestIDs(t *testing.T) {
 	resize("c0", 1)
 	require.Equal(t, []Layout{{5, 1}, {2, 3}}, p.Components)
 	resize("c1", 2)
-	require.Equal(t, []Layout{{5, 1}, {0, 2}}, p.Components)
+	require.Equal(t, []Layout{{5, 1}, {6, 2}}, p.Components, "0 and 1 are of c0 for ever")
 	resize("c1", 3)
 	require.Equal(t, []Layout{{5, 1}, {2, 3}}, p.Components)
 	resize("c0", 4)
-	require.Equal(t, []Layout{{6, 4}, {2, 3}}, p.Components)
+	require.Equal(t, []Layout{{8, 4}, {2, 3}}, p.Components)
 	resize("c1", 6)
-	require.Equal(t, []Layout{{6, 4}, {10, 6}}, p.Components)
-	resize("c1", 5)
-	require.Equal(t, []Layout{{6, 4}, {0, 5}}, p.Components)
+	require.Equal(t, []Layout{{8, 4}, {12, 6}}, p.Components)
+	resize("c1", 2)
+	require.Equal(t, []Layout{{8, 4}, {2, 2}}, p.Components)
 	resize("c1", 7)
-	require.Equal(t, []Layout{{6, 4}, {10, 7}}, p.Components, "the end grows")
-	require.Len(t, p.Tasks, 17)
+	require.Equal(t, []Layout{{8, 4}, {12, 7}}, p.Components, "the end grows")
+	require.Len(t, p.Tasks, 19)
 
 	// They are used up, unless a gap is wide enough.
 	p = inForce(p)
-	for len(p.Tasks) < mostTasks-7 {
+	for len(p.Tasks) < mostTasks-12 {
 		p.Tasks = append(p.Tasks, Task{1, 0, Home{}, 1})
 	}
-	for index := range 7 {
-		id := p.Components[1].First + tuple.TaskID(index)
-		p.Tasks[id] = Task{1, index, Home{}, 1}
-		p.Tasks = append(p.Tasks, Task{1, index, Home{1, 1}, 1})
+	for index := range 12 {
+		p.Tasks = append(p.Tasks, Task{1, index, Home{}, 1})
 	}
-	p.Components[1].First = mostTasks - 7
 	_, err = Resize(components, p, nodes(2), map[string]int{"c1": 12})
 	require.NoError(t, err)
-	for id := 10; id < mostTasks-7; id += mostParallel + 5 {
-		p.Components = append(p.Components, Layout{tuple.TaskID(id), min(mostParallel, mostTasks-7-id)})
-		components = append(components, Component{Name: fmt.Sprint(id), Parallel: mostParallel})
-	}
-	components[len(components)-1].Parallel = p.Components[len(components)-1].Parallel
-	_, err = Resize(components, p, nodes(2), map[string]int{"c1": 11})
+	p.Tasks[mostTasks-3].Component = 0
+	_, err = Resize(components, p, nodes(2), map[string]int{"c1": 12})
 	require.ErrorIs(t, err, ErrFull)
 }
 

@@ -263,14 +263,14 @@ func TestPlansThatDoNotHold(t *testing.T) {
 	huge := plan(words().Components)
 	huge.Tasks = append(huge.Tasks, make([]Task, mostTasks)...)
 	require.ErrorIs(t, checkPlan(words().Components, huge, true), ErrInvalid)
-	// Ids that are in use, by way of a plan that is sound in itself.
+	// Ids of other components, by way of a plan that is sound in itself.
 	p := plan(words().Components)
 	p.Components[1].First, p.Components[2].First = 3, 1
 	for id := 1; id < 5; id++ {
 		p.Tasks[id].Component = 3 - p.Tasks[id].Component
 	}
 	require.NoError(t, checkPlan(words().Components, p, true))
-	require.Contains(t, m.refused(ErrInvalid, Entry{SetPlan: &SetPlan{"words", run, epoch, p}}), "in use")
+	require.Contains(t, m.refused(ErrInvalid, Entry{SetPlan: &SetPlan{"words", run, epoch, p}}), "to another component")
 	// And a retired id that is dropped.
 	wider, err := Resize(words().Components, m.Submission("words").Plan, nodes(2), map[string]int{"count": 3})
 	require.NoError(t, err)

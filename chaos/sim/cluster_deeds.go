@@ -184,7 +184,10 @@ func (c *clusterRun) order(d *clusterDeed, m *machine) bool {
 		top.killed, top.again = true, d.n%2 == 0
 		c.ask(&asking{what: "kill " + top.name, settle: true, request: func() *node.Request {
 			sub := c.log.state().Submission(top.name)
-			if sub == nil || sub.Status == cluster.Ending || top.doomed != 0 && sub.Run != top.doomed {
+			if sub == nil && top.doomed == 0 {
+				top.killed = false // it was not there yet
+			}
+			if !top.killed || sub == nil || sub.Status == cluster.Ending || top.doomed != 0 && sub.Run != top.doomed {
 				return nil
 			}
 			top.doomed = sub.Run
@@ -264,13 +267,13 @@ func (c *clusterRun) tickAsks() {
 		}
 		r := a.request()
 		if r == nil || a.until > 0 && now > a.until {
-			a.done = true
+			a.done = !a.settle // there may be need again
 			continue
 		}
 		p := all[c.chance.IntN(len(all))]
 		a.asked++
 		n := a.asked
-		a.next = now + 12*time.Second // an answer may be lost with who was asked
+		a.next = now + 4*time.Second // an answer may be lost with who was asked
 		p.send(p.agent, node.Ask{Request: r, Reply: func(answer *node.Answer) { c.answered(a, n, r, answer) }})
 	}
 }
