@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
 )
 
 func TestPlaceShares(t *testing.T) {
