@@ -61,10 +61,10 @@ var house = map[string]room{
 	"acker":   {machines, false, "tuple mutation"},
 	"broker":  {machines, false, "tuple mutation cluster"},
 	"chaos":   {machines, true, ""},
-	"cluster": {machines, false, "tuple"},
+	"cluster": {machines, false, "mutation tuple"},
 
 	"task": {behaviours, false, "amount mutation tuple metrics actor spout bolt topology acker broker proto"},
-	"node": {behaviours, false, "tuple actor acker broker cluster task metrics topology"},
+	"node": {behaviours, false, "mutation tuple actor acker broker cluster task metrics topology"},
 
 	"actor/host":     {hosts, false, "actor"},
 	"spout/from":     {hosts, true, "amount tuple spout"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/mutation"
 )
 
 // MaxFrame is how many bytes a frame may have, if nothing else is said.
@@ -168,6 +169,9 @@ func (l *Link) Hello() []byte {
 	l.mine = &Greeting{Cluster: l.Cluster, Version: l.Version, From: l.Self, To: l.peer, Epoch: l.epoch, Last: l.last}
 	if l.epoch != 0 {
 		l.mine.Received = l.received
+		if mutation.Is(mutation.AckAhead) {
+			l.mine.Received++
+		}
 	}
 	payload, err := json.Marshal(l.mine)
 	if err != nil {
@@ -348,7 +352,7 @@ func (l *Link) Arrived(f *Frame) (deliver bool, err error) {
 	l.owedBytes += f.Size()
 	if f.Seq <= l.received {
 		l.repeated++
-		return false, nil
+		return mutation.Is(mutation.DeliverRepeated), nil
 	}
 	l.received = f.Seq
 	return true, nil

@@ -76,7 +76,9 @@ func (c *SetPlan) apply(s *State, r *Result) error {
 	if err := s.give(r); err != nil {
 		return err
 	}
+	was := sub.Plan
 	sub.Plan = c.Plan.inForce(r.Epoch)
+	keepEpochs(was, sub.Plan)
 	if sub.First == 0 {
 		sub.First = r.Epoch
 	}
@@ -132,7 +134,9 @@ func (c *Switch) apply(s *State, r *Result) error {
 	if err := s.give(r); err != nil {
 		return err
 	}
+	was := sub.Plan
 	sub.Plan = sub.Next.inForce(r.Epoch)
+	keepEpochs(was, sub.Plan)
 	sub.Next, sub.NextAt, sub.Why = nil, 0, ""
 	sub.Components = slices.Clone(sub.Components)
 	sub.Parallel = maps.Clone(sub.Parallel)

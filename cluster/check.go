@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -117,6 +118,18 @@ func (p *Plan) inForce(epoch uint32) *Plan {
 		}
 	}
 	return next
+}
+
+// keepEpochs is a bug on purpose.
+func keepEpochs(was, p *Plan) {
+	if was == nil || !mutation.Is(mutation.MovedKeepsEpoch) {
+		return
+	}
+	for id := range was.Tasks {
+		if t := &p.Tasks[id]; t.Home.Node != 0 && was.Tasks[id].Home.Node != 0 {
+			t.Epoch = was.Tasks[id].Epoch
+		}
+	}
 }
 
 // when returns a time as it is kept. RFC 3339 knows years of four digits.

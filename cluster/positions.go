@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/egretstream/egret/mutation"
 )
 
 // Positions are the committed positions of a topology, by component and split. They
@@ -102,7 +104,7 @@ func merged(have, others []Position) (all []Position, old int) {
 		switch last := len(all) - 1; {
 		case last < 0 || all[last].compare(q) != 0:
 			all = append(all, q)
-		case q.Life < all[last].Life:
+		case q.Life < all[last].Life && !mutation.Is(mutation.LateCommit):
 			old++
 		default:
 			all[last] = q

@@ -10,6 +10,7 @@ import (
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/broker"
 	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/tuple"
 )
@@ -103,7 +104,7 @@ func (a *Agent) keep(to cluster.Home, addr string) {
 			}
 		}
 	} else {
-		if to.Boot > l.home.Boot {
+		if to.Boot > l.home.Boot && !mutation.Is(mutation.ExpectForgotten) {
 			a.ctx.Send(l.ref, Expect{to.Boot})
 		}
 		a.Network.Drop(l.home)
@@ -175,7 +176,7 @@ func (a *Agent) linkReset(m LinkReset) {
 	a.dirty = true
 	for _, run := range slices.Sorted(maps.Keys(a.parts)) {
 		p := a.parts[run]
-		if p.placed != nil && p.sup != nil && len(p.own) > 0 && slices.Contains(p.homes(a), m.Peer) {
+		if p.placed != nil && p.sup != nil && len(p.own) > 0 && !mutation.Is(mutation.ResetIgnored) && slices.Contains(p.homes(a), m.Peer) {
 			l.reset = append(l.reset, cluster.RunEpoch{Run: run, Epoch: p.placed.Epoch})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -193,6 +194,9 @@ func (p *Part) replan(a *Agent, sub *cluster.Submission) {
 	}
 	// What is known of others is said behind the plan, and others who are in it now hear
 	// of what is here.
+	if mutation.Is(mutation.LivesSaidOnce) {
+		return
+	}
 	p.tellFar(a, slices.Collect(maps.Keys(p.far)))
 	for _, home := range p.homes(a) {
 		p.tellLives(a, home, slices.Collect(maps.Keys(p.own)))

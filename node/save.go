@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/task"
 )
 
@@ -38,7 +39,7 @@ func (p *Part) sendSave(a *Agent) {
 
 // saveAgain asks again for what has not come.
 func (p *Part) saveAgain(a *Agent, now time.Duration) {
-	if p.saving != nil && now-p.said >= sayAgain {
+	if p.saving != nil && now-p.said >= sayAgain && !mutation.Is(mutation.SaveOnce) {
 		p.sendSave(a)
 	}
 }

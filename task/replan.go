@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
@@ -83,7 +84,9 @@ func (c *core) tooEarly(msg any) bool {
 	if life.Epoch() <= c.plan.Epoch {
 		return false
 	}
-	c.early = append(c.early, msg)
+	if !mutation.Is(mutation.EarlyDropped) {
+		c.early = append(c.early, msg)
+	}
 	return true
 }
 

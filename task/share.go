@@ -6,6 +6,7 @@ import (
 
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
@@ -181,6 +182,9 @@ func (s *Supervisor) replan(m *Replan) {
 	s.running += len(begin)
 	news := &replanned{plan: s.plan}
 	for _, id := range moved {
+		if mutation.Is(mutation.MoveUntold) {
+			break
+		}
 		c := &s.children[id]
 		news.peers = append(news.peers, Peer{Task: id, Life: c.life, Ref: c.ref, Far: c.far})
 	}

@@ -156,7 +156,7 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 	if s.draining && s.plan.Node(id).Reads() && !mutation.Is(mutation.DrainForgotten) {
 		s.ctx.Send(c.ref, Drain{})
 	}
-	if s.halted > 0 {
+	if s.halted > 0 && !mutation.Is(mutation.UnhaltedLife) {
 		s.ctx.Send(c.ref, halt{s.halted})
 	}
 }

@@ -322,7 +322,9 @@ func (r *clusterRunBook) passed(s *clusterSplit, n int, how string) {
 	}
 }
 
-func (r *clusterRunBook) where(e *clusterExec) string { return fmt.Sprintf("%x, %d times failed", e.id, e.fails) }
+func (r *clusterRunBook) where(e *clusterExec) string {
+	return fmt.Sprintf("%x, %d times failed", e.id, e.fails)
+}
 
 func (r *clusterRunBook) verdict(v *task.Verdict) {
 	bad := map[int]bool{}

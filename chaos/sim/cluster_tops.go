@@ -145,7 +145,9 @@ func (t *clusterTop) spec(c *clusterRun) *cluster.Spec {
 	return node.SpecOf(plan, nil, nil, "")
 }
 
-func (t *clusterTop) key(id uint64) string { return strconv.FormatUint(mix(id, 'k', 0)%uint64(t.keys), 10) }
+func (t *clusterTop) key(id uint64) string {
+	return strconv.FormatUint(mix(id, 'k', 0)%uint64(t.keys), 10)
+}
 
 // children are the tuples that a bolt emits for one.
 func (t *clusterTop) children(part int, id uint64) (all []uint64) {

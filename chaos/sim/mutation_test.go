@@ -86,6 +86,16 @@ func hunt(t *testing.T, m mutation.Mutation) catch {
 	mutation.Set(m, func() { reached.Add(1) })
 	defer mutation.Set(0, func() {})
 	o := Options{Once: true}
+	one := func(seed uint64) error {
+		_, err := Seed(seed, o)
+		return err
+	}
+	if m.Nodes() {
+		one = func(seed uint64) error {
+			_, err := Cluster(seed, ClusterOptions{Once: true, Unshrunk: true})
+			return err
+		}
+	}
 	if text := plans[m]; text != "" {
 		p, err := chaos.Parse(text)
 		require.NoError(t, err)
@@ -107,7 +117,7 @@ func hunt(t *testing.T, m mutation.Mutation) catch {
 				if o.Check(seed) != nil {
 					continue // the plan does not fit its scene
 				}
-				_, err := Seed(seed, o)
+				err := one(seed)
 				if err == nil {
 					continue
 				}
@@ -123,7 +133,7 @@ func hunt(t *testing.T, m mutation.Mutation) catch {
 	c.reached, c.took = reached.Load(), time.Since(began)
 	mutation.Set(0, func() {})
 	if c.failure != nil {
-		_, err := Seed(c.failure.Seed, o)
+		err := one(c.failure.Seed)
 		assert.NoError(t, err, "without %v", m)
 	}
 	return c
