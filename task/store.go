@@ -127,11 +127,12 @@ type (
 )
 
 const (
-	lookEvery = time.Second // for letters that people want replayed
-	mostGiven = 32 << 20    // bytes of letters in hand, then no look for others
-	lastSaves = 3           // tries at the end of a run
-	saveShare = 9           // times its length is the pause behind a Save, so that many splits do not keep a disk busy
-	strangers = 3           // splits that are named
+	lookEvery    = time.Second // for letters that people want replayed
+	mostGiven    = 32 << 20    // bytes of letters in hand, then no look for others
+	lastSaves    = 3           // tries at the end of a run
+	saveShare    = 9           // times its length is the pause behind a Save, so that many splits do not keep a disk busy
+	longestPause = time.Second // behind positions that went through the log
+	strangers    = 3           // splits that are named
 )
 
 func (k *keeper) start(s *Supervisor) {
@@ -346,7 +347,11 @@ func (k *keeper) saved(m saved) {
 		k.finish()
 		return
 	}
-	k.pause(max(commitEvery, saveShare*(now-k.began)))
+	pause := max(commitEvery, saveShare*(now-k.began))
+	if k.s.set.Share != nil {
+		pause = min(pause, longestPause) // nobody led for a while: that was no slow disk
+	}
+	k.pause(pause)
 }
 
 // savedFar is told that the positions which were asked to be saved are durable.

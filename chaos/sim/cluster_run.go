@@ -132,7 +132,7 @@ func (c *clusterRun) play() {
 	for _, p := range c.processes() {
 		c.w.Stop(p.agent)
 	}
-	if !c.wait("to stop", time.Minute, nil) {
+	if !c.wait("to stop", mostFinish, nil) {
 		return
 	}
 	c.book.check(chaos.Rest)
@@ -252,6 +252,13 @@ func (c *clusterRun) finished() bool {
 
 func (c *clusterRun) stuck() string {
 	text := "; " + c.book.oneMind()
+	if c.over {
+		for _, p := range c.w.procs[1:] {
+			if p.state != ended {
+				text += "; " + p.label + " has not ended"
+			}
+		}
+	}
 	for _, sub := range c.log.state().Submissions {
 		text += fmt.Sprintf("; %s run %d is %s", sub.Topology, sub.Run, sub.Status)
 		if r := c.book.runs[sub.Run]; r != nil {

@@ -273,6 +273,8 @@ func (c *clusterRun) tickWires() {
 		a, b := e.own, e.other.own
 		ok := c.joined(a.machine, b.machine) && (!c.s.beats || a.awake() && b.awake())
 		switch {
+		case ok && e.other.closed && b.killed == never:
+			e.end(errors.New("simulated: connection reset"))
 		case ok:
 			e.bad = 0
 		case e.bad == 0:
