@@ -352,7 +352,7 @@ func (l *Link) Arrived(f *Frame) (deliver bool, err error) {
 	l.owedBytes += f.Size()
 	if f.Seq <= l.received {
 		l.repeated++
-		return mutation.Is(mutation.DeliverRepeated), nil
+		return false, nil
 	}
 	l.received = f.Seq
 	return true, nil

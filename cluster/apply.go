@@ -190,6 +190,8 @@ func (c *Finish) apply(s *State, _ *Result) error {
 		return err
 	case c.Status != Done && c.Status != Failed:
 		return refuse(ErrInvalid, "topology %q cannot finish as %q", c.Topology, c.Status)
+	case sub.Status == Ending && c.Status == Done: // who leads did not know yet why all has ended
+		return refuse(ErrEnded, "topology %q is being killed", c.Topology)
 	}
 	sub.Status, sub.Reason, sub.Since = c.Status, c.Reason, at
 	sub.Next, sub.NextAt, sub.Why = nil, 0, ""

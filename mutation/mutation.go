@@ -110,7 +110,6 @@ const (
 	// Several nodes.
 
 	StaleReport
-	EndedBefore
 	SwitchUnrested
 	UnhaltedLife
 	MovedKeepsEpoch
@@ -124,7 +123,6 @@ const (
 	RetiredForgotten
 	ResetIgnored
 	AckAhead
-	DeliverRepeated
 	ExpectForgotten
 
 	end
@@ -202,7 +200,6 @@ var names = [end]struct{ name, doc string }{
 	HashByProcess: {"hash-by-process", "the owner of a key depends on the process"},
 
 	StaleReport:      {"stale-report", "that a node's tasks have ended is believed whichever plan they have ended in"},
-	EndedBefore:      {"ended-before", "what a supervisor says of the plan before counts for the present one"},
 	SwitchUnrested:   {"switch-unrested", "the next plan is put in force before everything is at rest"},
 	UnhaltedLife:     {"unhalted-life", "a life that begins while its run is halted emits"},
 	MovedKeepsEpoch:  {"moved-keeps-epoch", "a task that is moved keeps its epoch, so that two nodes have the same life"},
@@ -216,7 +213,6 @@ var names = [end]struct{ name, doc string }{
 	RetiredForgotten: {"retired-forgotten", "R3: a view has nothing of tasks that are retired"},
 	ResetIgnored:     {"reset-ignored", "R11: nobody hears that a link was given up"},
 	AckAhead:         {"ack-ahead", "R11: a frame is acked before it has come"},
-	DeliverRepeated:  {"deliver-repeated", "R11: a frame that was sent again is delivered again"},
 	ExpectForgotten:  {"expect-forgotten", "a link is not told of a new process of its peer"},
 }
 

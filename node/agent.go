@@ -8,7 +8,6 @@ import (
 
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/cluster"
-	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -157,7 +156,7 @@ func (a *Agent) Receive(ctx actor.Context, msg any) {
 	case *task.Lives:
 		a.lives(msg)
 	case task.Ended:
-		if p := a.parts[cluster.Run(msg.Run)]; p != nil && p.placed != nil && (p.placed.Epoch == msg.Epoch || mutation.Is(mutation.EndedBefore)) {
+		if p := a.parts[cluster.Run(msg.Run)]; p != nil && p.placed != nil && p.placed.Epoch == msg.Epoch {
 			p.ended, a.dirty = msg.Yes, true
 		}
 	case task.AtRest:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/egretstream/egret/acker"
@@ -12,6 +13,7 @@ import (
 	"github.com/egretstream/egret/chaos"
 	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/node"
+	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -31,6 +33,7 @@ type clusterBook struct {
 	owners   map[lifeKey]*taskLife
 	plans    map[planKey]string
 	links    linkBook
+	severed  []severed
 }
 
 type lifeKey struct {
@@ -92,12 +95,14 @@ type clusterMessage struct {
 	index int
 	all   []*clusterExec
 	acked bool
+	out   bool // it was emitted
 }
 
 type clusterExec struct {
 	part  int
 	id    uint64
 	fails int
+	dies  int // of a panic
 	oks   []moment
 }
 
@@ -152,9 +157,12 @@ func (b *clusterBook) settings(p *process, run cluster.Run, spec *cluster.Spec, 
 		b.runs[run] = r
 		b.order = append(b.order, r)
 	}
+	set.Tree = func(_ tuple.TreeID, batch *spout.Batch, first, n int) { r.emits(p, batch, first, n) }
 	set.Event = func(e task.Event) {
 		b.check(chaos.Panics)
-		if d, is := e.(*task.Died); is {
+		if d, is := e.(*task.Died); is && strings.Contains(d.Err.Error(), errBroken.Error()) {
+			b.saw("task panics")
+		} else if is {
 			b.violate(chaos.Panics, "on %s: %s life %v has died: %v", p.name, d.Task, d.Life, d.Err)
 		}
 	}
@@ -322,6 +330,21 @@ func (r *clusterRunBook) passed(s *clusterSplit, n int, how string) {
 	}
 }
 
+// emits checks that no new message is emitted when a node knows for long that its run is
+// inactive.
+func (r *clusterRunBook) emits(p *process, batch *spout.Batch, first, n int) {
+	b := r.book
+	for i := range n {
+		s, cells := batch.Message(first + i)
+		m := r.byID[tuple.CloneRow(cells[:1], s.Kinds[:1])[0].Uint64()]
+		b.check(chaos.Drained)
+		if since := p.inactive[r.run]; !m.out && since > 0 && b.c.w.Now()-since > 2*time.Second {
+			b.violate(chaos.Drained, "%s is emitted on %s, which knows since %v that the run is inactive", m.name, p.name, since)
+		}
+		m.out = true
+	}
+}
+
 func (r *clusterRunBook) where(e *clusterExec) string {
 	return fmt.Sprintf("%x, %d times failed", e.id, e.fails)
 }
@@ -486,6 +509,11 @@ func (b *clusterBook) oneMind() string {
 		}
 		have[key] = l
 	}
+	for _, x := range b.severed {
+		if sub := c.log.state().Submission(x.run.top.name); sub != nil && sub.Run == x.run.run && sub.Status.Runs() && x.lives() {
+			return fmt.Sprintf("there are lives of run %d on both ends of what was given up at %v", x.run.run, x.at)
+		}
+	}
 	for _, sub := range c.log.state().Submissions {
 		if !sub.Status.Runs() {
 			continue
@@ -522,7 +550,7 @@ func (b *clusterBook) oneMind() string {
 var clusterFeatures = []string{
 	"run done", "quiet switch", "switch cancelled", "tasks moved at once", "tasks killed", "leader killed", "leader killed while a switch waits", "leader hangs",
 	"leader deposed", "unsure proposal", "late apply", "zombie whose tasks have moved", "link reset between living processes", "position refused",
-	"drain", "left", "lost", "timed out", "failing tuple", "parcels between nodes",
+	"drain", "left", "task panics", "inactive", "lost", "timed out", "failing tuple", "parcels between nodes",
 }
 
 func (b *clusterBook) featuresAtEnd() (all []string) {
@@ -539,6 +567,40 @@ func (b *clusterBook) atEnd() {
 	for _, sub := range b.c.log.state().Submissions {
 		if r := b.runs[sub.Run]; r != nil && sub.Status == cluster.Done {
 			r.saved()
+		}
+	}
+}
+
+// A severed is lives of a run on two nodes when what was between them was given up: those
+// of one end must not live on.
+type severed struct {
+	run  *clusterRunBook
+	at   time.Duration
+	ends [2][]*taskLife
+}
+
+func (x *severed) lives() bool {
+	for _, end := range x.ends {
+		if !slices.ContainsFunc(end, (*taskLife).living) {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *clusterBook) severs(p *process, peer cluster.Home) {
+	b.living()
+	for _, r := range b.order {
+		x := severed{run: r, at: b.c.w.Now()}
+		for _, l := range b.all {
+			if l.run == r && l.in == p {
+				x.ends[0] = append(x.ends[0], l)
+			} else if l.run == r && l.in.home == peer {
+				x.ends[1] = append(x.ends[1], l)
+			}
+		}
+		if x.lives() {
+			b.severed = append(b.severed, x)
 		}
 	}
 }
@@ -597,6 +659,7 @@ func (b *clusterBook) seen(from, to actor.Ref, msg any) {
 				b.saw("link reset between living processes")
 			}
 		}
+		b.severs(p, m.Peer)
 		if b.c.s.exact() || b.c.s.mood == "breaking" {
 			b.violate(chaos.Links, "%s hears that the link to %v is reset (%s), and all processes live", p.name, m.Peer, m.Why)
 		}

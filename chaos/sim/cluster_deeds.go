@@ -38,6 +38,15 @@ func (c *clusterRun) doTo(d *clusterDeed, m, other *machine) (done bool) {
 				m.boots()
 			}
 		})
+	case "blackout": // all are off, and come back one after the other
+		for _, m := range c.machines {
+			m.kill(true)
+			c.after(d.lasts, d.lasts+2*time.Second, func() {
+				if m.run == nil && !m.gone && !c.healed {
+					m.boots()
+				}
+			})
+		}
 	case "wipe": // it never comes back, and a new node does
 		if m.run == nil || len(c.machines) > c.s.nodes+3 || !c.spare(m) {
 			return false

@@ -168,6 +168,14 @@ func (p *process) applyNow() {
 }
 
 func (p *process) logged() {
+	for _, sub := range p.c.log.states[p.applied].Submissions {
+		if sub.Status != cluster.Inactive {
+			delete(p.inactive, sub.Run)
+		} else if p.inactive[sub.Run] == 0 {
+			p.inactive[sub.Run] = p.c.w.Now()
+			p.c.book.saw("inactive")
+		}
+	}
 	p.send(p.agent, node.Logged{State: p.c.log.states[p.applied]})
 }
 

@@ -32,21 +32,22 @@ type machine struct {
 // A process is one life of a node.
 type process struct {
 	*machine
-	home    cluster.Home
-	agent   actor.Ref
-	proc    *proc
-	born    time.Duration
-	killed  time.Duration // never, while it lives
-	hung    time.Duration // does nothing before
-	applied int
-	waits   []*proposal // for their result, when they are applied here
-	lateTo  time.Duration
-	apply   bool // it is under way
-	told    node.Leads
-	telling bool
-	views   map[cluster.NodeID]*view
-	changed bool // of views, not told yet
-	keeps   map[cluster.NodeID]*keeping
+	home     cluster.Home
+	agent    actor.Ref
+	proc     *proc
+	born     time.Duration
+	killed   time.Duration // never, while it lives
+	hung     time.Duration // does nothing before
+	applied  int
+	waits    []*proposal // for their result, when they are applied here
+	lateTo   time.Duration
+	apply    bool // it is under way
+	told     node.Leads
+	telling  bool
+	views    map[cluster.NodeID]*view
+	changed  bool // of views, not told yet
+	keeps    map[cluster.NodeID]*keeping
+	inactive map[cluster.Run]time.Duration // runs that it knows to be that, and since when
 }
 
 func (m *machine) addr() string { return m.name + ":1" }
@@ -67,7 +68,7 @@ func (m *machine) boots() {
 	m.boot++
 	p := &process{
 		machine: m, home: cluster.Home{Node: m.id, Boot: m.boot}, born: c.w.Now(), killed: math.MaxInt64,
-		views: map[cluster.NodeID]*view{}, keeps: map[cluster.NodeID]*keeping{},
+		views: map[cluster.NodeID]*view{}, keeps: map[cluster.NodeID]*keeping{}, inactive: map[cluster.Run]time.Duration{},
 	}
 	m.run, m.silent = p, false
 	p.agent = c.w.Spawn(m.name, node.NewAgent(node.Config{

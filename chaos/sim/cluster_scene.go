@@ -70,11 +70,11 @@ var clusterMoods = []struct {
 	{"peaceful", nil, true},
 	{"changing", []string{"rebalance", "rebalance", "deactivate", "drain", "join", "leave", "transfer"}, true},
 	{"breaking", []string{"break", "break", "break", "slow", "rebalance"}, false},
-	{"dying", []string{"kill", "kill", "lose", "kill leader", "wipe", "rebalance", "drain", "kill topology"}, false},
+	{"dying", []string{"kill", "kill", "lose", "kill leader", "wipe", "blackout", "rebalance", "drain", "deactivate", "kill topology"}, false},
 	{"hanging", []string{"hang", "hang", "hang leader", "jump", "rebalance", "drain"}, false},
 	{"parting", []string{"split", "split", "isolate", "ring", "bridge", "one way", "single", "flap", "rebalance", "join"}, false},
 	{"everything", []string{
-		"kill", "lose", "kill leader", "wipe", "hang", "hang leader", "split", "isolate", "ring", "bridge", "one way", "single", "flap",
+		"kill", "lose", "kill leader", "wipe", "blackout", "hang", "hang leader", "split", "isolate", "ring", "bridge", "one way", "single", "flap",
 		"break", "slow", "jump", "transfer", "rebalance", "rebalance", "deactivate", "drain", "join", "leave", "kill topology",
 	}, false},
 }
@@ -103,6 +103,8 @@ func drawCluster(seed uint64, o *ClusterOptions) *clusterScene {
 	)
 	if s.exact() {
 		s.patience.Quiet = time.Hour
+	} else if chance(r, 25) {
+		s.patience.Quiet = time.Millisecond // changes do not wait
 	}
 	s.set = task.Settings{
 		ParcelSize: one(r, 1, 2, 4, 8), Linger: one(r, 100*time.Microsecond, time.Millisecond, 10*time.Millisecond),
@@ -117,7 +119,11 @@ func drawCluster(seed uint64, o *ClusterOptions) *clusterScene {
 	s.latency = one(r, 100*time.Microsecond, time.Millisecond, 20*time.Millisecond)
 	s.late, s.beats = chance(r, 60), chance(r, 50)
 	for i := range one(r, 1, 1, 2, 3) {
-		s.tops = append(s.tops, drawTop(r, i))
+		t := drawTop(r, i)
+		if !s.exact() {
+			t.panics = one(r, 0, 0, 60)
+		}
+		s.tops = append(s.tops, t)
 	}
 	if mood.kinds != nil {
 		for range 1 + r.IntN(6) {

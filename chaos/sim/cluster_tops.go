@@ -30,6 +30,7 @@ type clusterTop struct {
 	splits [][]int       // by part: messages of each split
 	keys   int
 	fails  int // one tuple in so many fails at first; 0: none
+	panics int // and so many panic
 
 	def    *topology.Topology
 	killed bool // somebody has asked for that
@@ -272,6 +273,10 @@ func (b *clusterBolt) Execute(in tuple.Tuple, out *bolt.Collector) error {
 		e.fails++
 		book.saw("failing tuple")
 		return errTuple
+	}
+	if b.top.panics > 0 && e.dies == 0 && mix(id, 'P', uint64(b.part))%uint64(b.top.panics) == 0 {
+		e.dies++
+		panic(errBroken)
 	}
 	e.oks = append(e.oks, book.moment())
 	for _, c := range b.top.children(b.part, id) {
