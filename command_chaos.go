@@ -60,6 +60,8 @@ type chaosOptions struct {
 
 	planText string
 	plan     *chaos.Plan // nil: as each seed draws it
+	cluster  bool        // of nodes, so many; 0: the seed draws that
+	nodes    int
 }
 
 func chaosSimCommand() *cobra.Command {
@@ -77,10 +79,15 @@ Seeds run on all cores; what comes of one depends on nothing but its number. A s
 that fails is named, with the fewest faults with which it fails and the command that
 repeats it, and the exit code is 1. --plan plays the scenes of the seeds with other
 faults than they draw, and --plan '' with none. An interrupt lets the seeds that have
-begun come to their end and reports on those that were run; the exit code is 1 then too.`,
+begun come to their end and reports on those that were run; the exit code is 1 then too.
+
+--nodes runs a cluster of so many nodes instead, or with 0 of a number that the seed
+draws: nodes are killed, hang, are cut off from each other, join, drain and leave while
+topologies are rebalanced, and in the end all nodes must be of one mind.`,
 		Example: `  chaos sim --seeds 500                 seeds 1 to 500
   chaos sim --minutes 10 --seed 1000    as many as go into 10 minutes, from 1,000 on
   chaos sim --seed 17 -v                every event of seed 17
+  chaos sim --nodes 3 --seeds 500       clusters of 3 nodes
   chaos sim --seed 17 --plan 'at 1s crash *; lose limit 4%'`,
 		Args: cobra.NoArgs,
 		PreRunE: func(c *cobra.Command, _ []string) error {
@@ -99,6 +106,7 @@ begun come to their end and reports on those that were run; the exit code is 1 t
 	f.IntVar(&o.seeds, "seeds", 100, "how many seeds to run")
 	f.Float64Var(&o.minutes, "minutes", 0, "run as many seeds as go into this time")
 	f.StringVar(&o.planText, "plan", "", "do these faults and not those that the seeds draw; '' does none")
+	f.IntVar(&o.nodes, "nodes", 0, "run a cluster of so many nodes at first; 0: as the seed draws it")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "write what the seed draws and every event, and no report")
 	f.BoolVar(&o.json, "json", false, "write the report as JSON")
 	f.StringVar(&o.report, "report", "", "write the report to a file too: FILE.json, FILE.md, or both without an ending")
@@ -129,6 +137,13 @@ func (o *chaosOptions) check(given func(flag string) bool) error {
 	}
 	if given("report") && o.report == "" {
 		refuse("--report needs the name of a file")
+	}
+	o.cluster = given("nodes")
+	if o.nodes < 0 || o.nodes > sim.MostNodes {
+		refuse("--nodes is %d: use 0 to %d", o.nodes, sim.MostNodes)
+	}
+	if o.cluster && given("plan") {
+		refuse("--plan is for tasks, and --nodes draws what is done to nodes: leave out one of them")
 	}
 	if given("plan") && len(errs) == 0 {
 		if err := o.readPlan(); err != nil {
@@ -178,7 +193,13 @@ func (o *chaosOptions) run(c *cobra.Command) error {
 	show := newProgress(stderr)
 	show.lines = !o.verbose && !o.json
 	began, told := time.Now(), false
-	s := sim.Seeds(inTime, o.first, o.seeds, so, func(s *sim.Summary) {
+	seeds := func(progress func(*sim.Summary)) *sim.Summary {
+		if o.cluster {
+			return sim.ClusterSeeds(inTime, o.first, o.seeds, sim.ClusterOptions{Nodes: o.nodes, Log: so.Log}, progress)
+		}
+		return sim.Seeds(inTime, o.first, o.seeds, so, progress)
+	}
+	s := seeds(func(s *sim.Summary) {
 		if ctx.Err() != nil && !told {
 			told = true
 			show.clear()

@@ -182,7 +182,8 @@ func (b *clusterBook) spawned(p *process, r *clusterRunBook, peer task.Peer) {
 	}
 	b.lives[l.proc] = l
 	b.all = append(b.all, l)
-	if b.c.s.exact() && peer.Life.Restart() > 1 {
+	b.twin(chaos.Lives)
+	if b.check(chaos.Quiet); b.c.s.exact() && peer.Life.Restart() > 1 {
 		b.violate(chaos.Quiet, "%s begins, and nothing was wrong", l)
 	}
 }
@@ -251,6 +252,7 @@ func (b *clusterBook) entered(before, after *cluster.State, entry []byte, result
 		}
 	case e.Switch != nil:
 		b.saw("quiet switch")
+		b.twin(chaos.Quiet)
 	case e.CancelNext != nil:
 		b.saw("switch cancelled")
 	}

@@ -14,9 +14,12 @@ import (
 	"github.com/egretstream/egret/node"
 )
 
+// MostNodes is how many nodes a simulated cluster may have at the beginning.
+const MostNodes = 9
+
 // ClusterOptions are how [Cluster] and [ClusterSeeds] run. The zero value will do.
 type ClusterOptions struct {
-	// Nodes is how many nodes there are at the beginning, at most 9. Default: the seed
+	// Nodes is how many nodes there are at the beginning, at most MostNodes. 0: the seed
 	// draws 1 to 5.
 	Nodes int
 	// Log, if given, gets what a seed has drawn and a line for each event.

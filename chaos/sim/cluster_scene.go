@@ -86,7 +86,7 @@ func drawCluster(seed uint64, o *ClusterOptions) *clusterScene {
 	s.mood, s.faults = mood.name, !mood.quiet
 	s.nodes = one(r, 1, 2, 3, 3, 3, 4, 5)
 	if o.Nodes > 0 {
-		s.nodes = o.Nodes
+		s.nodes = min(o.Nodes, MostNodes)
 	}
 	if s.nodes >= 3 && chance(r, 40) {
 		s.voters = one(r, 1, 3)
@@ -129,12 +129,26 @@ func drawCluster(seed uint64, o *ClusterOptions) *clusterScene {
 		for range 1 + r.IntN(6) {
 			s.deeds = append(s.deeds, s.drawDeed(r, one(r, mood.kinds...)))
 		}
+		s.disturb(r, mood.kinds)
 	}
 	if o.only {
 		s.deeds = slices.Clone(o.deeds)
 	}
 	slices.SortStableFunc(s.deeds, func(a, b clusterDeed) int { return int(a.at - b.at) })
 	return s
+}
+
+// disturb has something go wrong just when something is being changed.
+func (s *clusterScene) disturb(r *rand.Rand, kinds []string) {
+	for _, d := range slices.Clone(s.deeds) {
+		if d.kind != "rebalance" && d.kind != "drain" || s.exact() || chance(r, 50) {
+			continue
+		}
+		next := s.drawDeed(r, one(r, kinds...))
+		next.at = d.at + (100*time.Millisecond + time.Duration(r.Int64N(int64(300*time.Millisecond)))).Round(time.Millisecond)
+		next.lasts = min(next.lasts, healAt-next.at-100*time.Millisecond)
+		s.deeds = append(s.deeds, next)
+	}
 }
 
 func (s *clusterScene) drawDeed(r *rand.Rand, kind string) clusterDeed {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	gocontext "context"
 	"fmt"
 	"io"
@@ -20,10 +21,7 @@ func Cluster(seed uint64, o ClusterOptions) (Report, error) {
 		return report, nil
 	}
 	deeds := drawCluster(seed, &o).deeds
-	f := &Failure{Seed: seed, Violation: *bad, Drawn: len(deeds), nodes: max(o.Nodes, -1)}
-	if o.Nodes == 0 {
-		f.nodes = -1
-	}
+	f := &Failure{Seed: seed, Violation: *bad, Drawn: len(deeds), nodes: cmp.Or(o.Nodes, -1)}
 	if o.Log == nil && !o.Unshrunk && bad.Invariant != repeatable {
 		deeds = shrinkDeeds(seed, o, deeds, f)
 	}
