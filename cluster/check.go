@@ -120,16 +120,6 @@ func (p *Plan) inForce(epoch uint32) *Plan {
 	return next
 }
 
-// Both reports whether two processes both have tasks that have been there since an epoch
-// or longer: if what was under way between the two was lost in that epoch, then also
-// something of these.
-func (p *Plan) Both(a, b Home, epoch uint32) bool {
-	has := func(h Home) bool {
-		return slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Home == h && t.Epoch <= epoch })
-	}
-	return has(a) && has(b)
-}
-
 // keepEpochs is a bug on purpose.
 func keepEpochs(was, p *Plan) {
 	if was == nil || !mutation.Is(mutation.MovedKeepsEpoch) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/egretstream/egret/mutation"
 )
 
 // Patience says how long a Coordinator waits for what. Zero values stand for the
@@ -160,7 +162,7 @@ func (c *Coordinator) Decide(now time.Duration, s *State, wall time.Time, out []
 	c.some = false
 	if everything {
 		c.changed, c.wake = false, math.MaxInt64
-		maps.DeleteFunc(c.asked, func(_ string, a asking) bool { return a.until <= now })
+		maps.DeleteFunc(c.asked, func(_ string, a asking) bool { return a.until <= now && !mutation.Is(mutation.AskOnce) })
 		c.look()
 		out = c.meet(out)
 	}
@@ -219,7 +221,7 @@ const again = 2 * time.Second
 // ask reports whether an entry about something may be asked for now: not while it is
 // waited for, unless the plan that it has would be of no use any more.
 func (c *Coordinator) ask(what string, plan *Plan) bool {
-	if a, waits := c.asked[what]; waits && !c.past(a.until) &&
+	if a, waits := c.asked[what]; waits && (!c.past(a.until) || mutation.Is(mutation.AskOnce)) &&
 		(a.plan == nil || !slices.ContainsFunc(a.plan.Tasks, func(t Task) bool { return t.Home.Node != 0 && c.gone(t.Home) })) {
 		return false
 	}
@@ -436,7 +438,7 @@ func (c *Coordinator) repair(b *book) *Entry {
 		plan, err := Repair(b.Components, b.Plan, c.Candidates(&c.s, b.Submission))
 		if err == nil {
 			for i := range plan.Tasks {
-				if t := &plan.Tasks[i]; t.Epoch <= renew[t.Home] {
+				if t := &plan.Tasks[i]; t.Epoch <= renew[t.Home] && !mutation.Is(mutation.ResetKeepsEpoch) {
 					t.Epoch = 0 // another life in the same place
 				}
 			}
@@ -463,7 +465,7 @@ func (c *Coordinator) all(b *book) bool {
 func (c *Coordinator) ended(b *book) bool {
 	for _, h := range b.homes {
 		x, _ := c.reports[h.Home].of(b.Run)
-		if x.Ended && x.Epoch == b.Plan.Epoch || b.Status == Ending && (x.Over || c.gone(h.Home)) {
+		if x.Ended && (x.Epoch == b.Plan.Epoch || mutation.Is(mutation.StaleReport)) || b.Status == Ending && (x.Over || c.gone(h.Home)) {
 			continue
 		}
 		return false
@@ -489,7 +491,7 @@ func (c *Coordinator) carryOn(b *book) *Entry {
 			}
 		}
 	}
-	resting := !slices.ContainsFunc(b.homes, func(h hosted) bool {
+	resting := mutation.Is(mutation.SwitchUnrested) || !slices.ContainsFunc(b.homes, func(h hosted) bool {
 		x, _ := c.reports[h.Home].of(b.Run)
 		return x.Rest != b.NextAt && !(x.Ended && x.Epoch == b.Plan.Epoch)
 	})

@@ -33,8 +33,8 @@ type LinkReport struct {
 	Refused bool          `json:"refused,omitempty"` // nobody listens there
 	Down    time.Duration `json:"down,omitempty"`    // for so long there was no connection
 	// Reset names runs with tasks at both ends, and the epochs of their plans, when what
-	// was under way between them was given up. It is said until one end has others, see
-	// Plan.Both.
+	// was under way between them was given up. It is said until one end has others: see
+	// Plan.Renewed.
 	Reset []RunEpoch `json:"reset,omitempty"`
 }
 
