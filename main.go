@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/egretstream/egret/bench"
@@ -176,7 +175,7 @@ func command(topologies []*topology.Topology) (*cobra.Command, error) {
 	}
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(runCommand(topologies), listCommand(topologies), graphCommand(topologies), deadLettersCommand(topologies), failing(bench.Command(benchRunner)), chaosCommand(topologies))
+	root.AddCommand(runCommand(topologies), listCommand(topologies), graphCommand(topologies), deadLettersCommand(topologies), failing(bench.Command(benchRunner, benchHalver)), chaosCommand(topologies))
 	root.AddCommand(clusterCommands(topologies)...)
 	showVersion(root)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
@@ -230,34 +229,4 @@ func list(topologies []*topology.Topology, and string) string {
 		s += t.Name()
 	}
 	return s
-}
-
-// benchRunner runs topologies for package bench, with metrics as a program in
-// service has them.
-func benchRunner(ctx context.Context, t *topology.Topology, g topology.Guarantee) bench.Running {
-	r, err := Start(ctx, t, Config{Guarantee: &g, Metrics: prometheus.NewRegistry()})
-	if err != nil {
-		return bench.Running{
-			Stats: func() bench.Counts { return bench.Counts{} },
-			Wait:  func() (bench.Counts, error) { return bench.Counts{}, err },
-		}
-	}
-	return bench.Running{
-		Stats: func() bench.Counts { return r.Stats().bench() },
-		Wait: func() (bench.Counts, error) {
-			s, err := r.Wait()
-			return s.bench(), err
-		},
-	}
-}
-
-func (s *Stats) bench() bench.Counts {
-	c := bench.Counts{Emitted: s.Input, Acked: s.Acked, Failed: s.Failed, ExecutedBy: map[string]int64{}, AckLatency: s.Latency}
-	for _, t := range s.Tasks {
-		for _, in := range t.Inputs {
-			c.Executed += in.Executed
-			c.ExecutedBy[t.Component] += in.Executed
-		}
-	}
-	return c
 }

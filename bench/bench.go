@@ -16,6 +16,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -47,6 +48,8 @@ type Counts struct {
 	Executed   int64 // tuples, over all bolts
 	ExecutedBy map[string]int64
 	AckLatency metrics.Latency // from a message's emission until it was done
+
+	other usage // of another process, and what has gone between the two
 }
 
 // Latency is a distribution of times, in microseconds. Each is at most 6 % above
@@ -76,6 +79,9 @@ type Setup struct {
 	Rate      float64 // messages/s over all spouts; 0 for as many as go through
 	Latency   bool    // stamp messages and measure how old they get
 
+	Nodes int  // processes: 1, or 2 with the spouts in one and the bolts in the other; 0 is 1
+	TLS   bool // between them
+
 	passes int // over the lines, by each spout; 0 for no end
 }
 
@@ -92,6 +98,12 @@ func (s *Setup) check() error {
 	if s.Bolts < 1 || s.Bolts > MaxTasks {
 		return fmt.Errorf("--bolts is %d: use 1 to %s", s.Bolts, amount.Digits(MaxTasks))
 	}
+	if s.Nodes < 0 || s.Nodes > 2 {
+		return fmt.Errorf("--nodes is %d: use 1 or 2", s.Nodes)
+	}
+	if s.TLS && s.Nodes != 2 {
+		return errors.New("--tls needs --nodes 2")
+	}
 	if !(s.Rate >= 0 && s.Rate <= maxRate) {
 		return fmt.Errorf("--rate is %v: use 0 (as many as go through) to %.0e messages/s", s.Rate, float64(maxRate))
 	}
@@ -106,6 +118,8 @@ type Result struct {
 	Guarantee      string   `json:"guarantee,omitempty"` // a baseline has none
 	Spouts         int      `json:"spouts"`
 	Bolts          int      `json:"bolts"`
+	Nodes          int      `json:"nodes,omitempty"` // 2: the spouts are in one process and the bolts in another
+	TLS            bool     `json:"tls,omitempty"`   // between them
 	Rate           float64  `json:"rate,omitempty"`
 	Seconds        float64  `json:"seconds"`
 	MessagesPerS   float64  `json:"messages_per_s"` // emitted by spouts
@@ -115,9 +129,10 @@ type Result struct {
 	Failed         int64    `json:"failed"` // warm-up included
 	AllocsPerTuple float64  `json:"allocs_per_tuple"`
 	BytesPerTuple  float64  `json:"bytes_per_tuple"`
-	Cores          float64  `json:"cores"`            // CPU time by wall time
-	Latency        *Latency `json:"latency_us"`       // from emission to the last bolt
-	Due            *Latency `json:"due_us,omitempty"` // from when the message was due
-	AckLatency     *Latency `json:"ack_latency_us"`   // warm-up included
-	Digest         string   `json:"digest,omitempty"` // of the counts of a fixed amount
+	WirePerMessage float64  `json:"wire_bytes_per_message,omitempty"` // both ways between two nodes, without what TLS adds
+	Cores          float64  `json:"cores"`                            // CPU time by wall time
+	Latency        *Latency `json:"latency_us"`                       // from emission to the last bolt
+	Due            *Latency `json:"due_us,omitempty"`                 // from when the message was due
+	AckLatency     *Latency `json:"ack_latency_us"`                   // warm-up included
+	Digest         string   `json:"digest,omitempty"`                 // of the counts of a fixed amount
 }

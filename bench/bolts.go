@@ -15,16 +15,19 @@ import (
 // into sinks of their own; they are read when the run has ended.
 type probe struct {
 	clock *clock
-	from  atomic.Int64 // only messages stamped since then count
-	until atomic.Int64 // and before then
+	phase func(from, until int64) // is told both, too; nil: nobody is
+	from  atomic.Int64            // only messages stamped since then count
+	until atomic.Int64            // and before then
 
 	mu     sync.Mutex // factories run on the goroutines of several tasks
 	sinks  []*sink
 	counts []counts // of every incarnation of a counting task
 }
 
-func newProbe() *probe {
-	p := &probe{clock: newClock()}
+func newProbe() *probe { return probeBy(newClock()) }
+
+func probeBy(c *clock) *probe {
+	p := &probe{clock: c}
 	p.from.Store(math.MaxInt64)
 	p.until.Store(math.MaxInt64)
 	return p
@@ -32,8 +35,21 @@ func newProbe() *probe {
 
 // begin and finish bound the timed phase. Messages under way at its end still
 // count, or the slowest would be missing.
-func (p *probe) begin()  { p.from.Store(p.clock.now()) }
-func (p *probe) finish() { p.until.Store(p.clock.now()) }
+func (p *probe) begin() {
+	p.from.Store(p.clock.now())
+	p.tell()
+}
+
+func (p *probe) finish() {
+	p.until.Store(p.clock.now())
+	p.tell()
+}
+
+func (p *probe) tell() {
+	if p.phase != nil {
+		p.phase(p.from.Load(), p.until.Load())
+	}
+}
 
 func (p *probe) sink(s stamps) *sink {
 	k := &sink{probe: p, stamps: s}

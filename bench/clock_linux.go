@@ -2,6 +2,8 @@ package bench
 
 import "golang.org/x/sys/unix"
 
+// kernelNow is the clock that package time has its monotonic one of; it is the same in
+// all processes.
 func kernelNow() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {

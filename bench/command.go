@@ -29,10 +29,15 @@ type options struct {
 	compare   bool
 	rounds    int
 	costModel string
+	half      bool
 }
 
-// Command returns the command bench, whose topologies run is given.
-func Command(run Runner) *cobra.Command {
+// halfFlag makes this process the other one of a run on two nodes.
+const halfFlag = "half"
+
+// Command returns the command bench. run is what runs its topologies, and halve what
+// does on two nodes.
+func Command(run Runner, halve Halver) *cobra.Command {
 	var o options
 	c := &cobra.Command{
 		Use:   "bench",
@@ -44,6 +49,11 @@ The topologies are null (a spout and a bolt that does nothing), identity (a bolt
 that passes tuples on in between) and wordcount (4,096 lines of 6 words, split
 and counted by word).
 
+With --nodes 2 the spouts are in one process and the bolts in another, with a
+connection of loopback between them. bare-tcp is a loop that sends parcels of the
+same tuples over such a connection, and nothing else; with --compare the topologies
+are compared to that, and run at a tenth of their rate for latencies as well.
+
 Look at ratios: absolute rates depend on what else the machine does.`,
 		Args: cobra.NoArgs,
 		// What is wrong with the flags is said before RunE, whose errors are failures
@@ -54,10 +64,13 @@ Look at ratios: absolute rates depend on what else the machine does.`,
 			if ctx == nil {
 				ctx = context.Background()
 			}
-			if o.compare {
+			switch {
+			case o.half:
+				return serveHalf(ctx, c.InOrStdin(), c.OutOrStdout(), halve)
+			case o.compare:
 				return o.runCompare(ctx, c)
 			}
-			return o.runOne(ctx, c, run)
+			return o.runOne(ctx, c, run, halve)
 		},
 	}
 	f := c.Flags()
@@ -67,20 +80,26 @@ Look at ratios: absolute rates depend on what else the machine does.`,
 	f.Float64Var(&o.setup.Rate, "rate", 0, "messages/s over all spouts; 0: as many as go through")
 	f.IntVar(&o.setup.Spouts, "spouts", 2, "tasks of the spout")
 	f.IntVar(&o.setup.Bolts, "bolts", 2, "tasks of each bolt")
+	f.IntVar(&o.setup.Nodes, "nodes", 1, "processes: 1, or 2 with the spouts in one and the bolts in the other")
+	f.BoolVar(&o.setup.TLS, "tls", false, "with TLS between the two nodes")
 	f.BoolVar(&o.setup.Latency, "latency", true, "measure latencies; without, words carry no time")
 	f.BoolVar(&o.digest, "digest", false, "count a fixed amount first and print the digest of the counts")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
-	f.StringVar(&o.baseline, "baseline", "", "run a word count in plain Go instead: plain-batched or plain-channel")
-	f.BoolVar(&o.compare, "compare", false, "compare null and wordcount at both guarantees and the baselines, each in a process of its own")
+	f.StringVar(&o.baseline, "baseline", "", "run plain Go instead: a word count (plain-batched, plain-channel) or parcels between two processes (bare-tcp)")
+	f.BoolVar(&o.compare, "compare", false, "compare null and wordcount at both guarantees, or on two nodes, with the baselines, each in a process of its own")
 	f.IntVar(&o.rounds, "rounds", 7, "rounds of a comparison")
 	f.StringVar(&o.costModel, "cost-model", "", "directory of the cost model, to compare with as well")
-	for _, other := range []string{"topology", "guarantee", "rate", "spouts", "bolts", "latency", "digest"} {
+	f.BoolVar(&o.half, halfFlag, false, "be the process with the bolts")
+	_ = f.MarkHidden(halfFlag) // it is there
+	for _, other := range []string{"topology", "guarantee", "rate", "spouts", "bolts", "tls", "latency", "digest"} {
 		c.MarkFlagsMutuallyExclusive("compare", other)
 		if other != "digest" && other != "latency" {
 			c.MarkFlagsMutuallyExclusive("baseline", other)
 		}
 	}
 	c.MarkFlagsMutuallyExclusive("compare", "baseline")
+	c.MarkFlagsMutuallyExclusive("nodes", "baseline")
+	c.MarkFlagsMutuallyExclusive("nodes", "cost-model")
 	return c
 }
 
@@ -101,8 +120,11 @@ func (o *options) check() error {
 	if o.rounds < 1 || o.rounds > 1000 {
 		errs = append(errs, fmt.Errorf("--rounds is %d: use 1 to 1,000", o.rounds))
 	}
-	if _, ok := baselines[o.baseline]; !ok && o.baseline != "" {
-		errs = append(errs, fmt.Errorf("--baseline is %q: use plain-batched or plain-channel", o.baseline))
+	if _, ok := baselines[o.baseline]; !ok && o.baseline != "" && o.baseline != bareTCP {
+		errs = append(errs, fmt.Errorf("--baseline is %q: use plain-batched, plain-channel or bare-tcp", o.baseline))
+	}
+	if o.baseline == bareTCP && o.digest {
+		errs = append(errs, errors.New("--digest: bare-tcp counts no words"))
 	}
 	if o.costModel != "" && !o.compare {
 		errs = append(errs, errors.New("--cost-model needs --compare"))
@@ -110,15 +132,29 @@ func (o *options) check() error {
 	return errors.Join(append(errs, o.setup.check())...)
 }
 
-func (o *options) runOne(ctx context.Context, c *cobra.Command, run Runner) error {
+func (o *options) runOne(ctx context.Context, c *cobra.Command, run Runner, halve Halver) error {
 	var r Result
-	var err error
-	if o.baseline != "" {
-		fmt.Fprintf(c.ErrOrStderr(), "measuring %s for %v\n", o.baseline, o.duration)
-		r, err = measurePlain(ctx, o.baseline, o.duration, o.digest)
-	} else {
+	self, err := itself(c)
+	if err != nil {
+		return err
+	}
+	switch what := o.baseline; {
+	case what != "":
+		fmt.Fprintf(c.ErrOrStderr(), "measuring %s for %v\n", what, o.duration)
+		if what == bareTCP {
+			r, err = measureBare(ctx, self, o.duration)
+		} else {
+			r, err = measurePlain(ctx, what, o.duration, o.digest)
+		}
+	case o.setup.Nodes == 2:
+		fmt.Fprintf(c.ErrOrStderr(), "measuring %s, %s, on two nodes, for %v\n", o.setup.Topology, o.guarantee, o.duration)
+		p := &pairing{halve, self}
+		r, err = o.measure(func() (string, error) { return p.digest(ctx, o.setup) },
+			func() (Result, error) { return p.measure(ctx, o.setup, o.duration) })
+	default:
 		fmt.Fprintf(c.ErrOrStderr(), "measuring %s, %s, for %v\n", o.setup.Topology, o.guarantee, o.duration)
-		r, err = o.measure(ctx, run)
+		r, err = o.measure(func() (string, error) { return Digest(ctx, run, o.setup) },
+			func() (Result, error) { return Measure(ctx, run, o.setup, o.duration) })
 	}
 	if err != nil {
 		return err
@@ -129,30 +165,42 @@ func (o *options) runOne(ctx context.Context, c *cobra.Command, run Runner) erro
 	return r.print(c.OutOrStdout())
 }
 
-func (o *options) measure(ctx context.Context, run Runner) (Result, error) {
+func (o *options) measure(digest func() (string, error), measure func() (Result, error)) (Result, error) {
 	var sum string
 	if o.digest {
 		var err error
-		if sum, err = Digest(ctx, run, o.setup); err != nil {
+		if sum, err = digest(); err != nil {
 			return Result{}, err
 		}
 	}
-	r, err := Measure(ctx, run, o.setup, o.duration)
+	r, err := measure()
 	r.Digest = sum
 	return r, err
 }
 
-func (o *options) runCompare(ctx context.Context, c *cobra.Command) (err error) {
+// itself returns this program as a child.
+func itself(c *cobra.Command) (child, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("finding this program, to start it again: %w", err)
+		return child{}, fmt.Errorf("finding this program, to start it again: %w", err)
 	}
-	self := child{program, strings.Fields(c.CommandPath())[1:]} // without the root's name
+	return child{program, strings.Fields(c.CommandPath())[1:]}, nil // without the root's name
+}
+
+func (o *options) runCompare(ctx context.Context, c *cobra.Command) (err error) {
+	self, err := itself(c)
+	if err != nil {
+		return err
+	}
 	cmp := &comparer{
+		contest:  oneNode,
 		rounds:   o.rounds,
 		duration: o.duration,
 		child:    self.run,
 		progress: func(line string) { fmt.Fprintln(c.ErrOrStderr(), line) },
+	}
+	if o.setup.Nodes == 2 {
+		cmp.contest = twoNodes
 	}
 	if o.costModel != "" {
 		m, err := buildCostModel(ctx, o.costModel, o.duration)
@@ -175,6 +223,9 @@ func (o *options) runCompare(ctx context.Context, c *cobra.Command) (err error) 
 func (r *Result) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "topology\t%s\n", strings.TrimSpace(r.Topology+" "+r.Guarantee))
+	if r.Nodes > 1 {
+		fmt.Fprintf(t, "nodes\t%d%s\n", r.Nodes, map[bool]string{true: ", with TLS"}[r.TLS])
+	}
 	fmt.Fprintf(t, "tasks\t%d of the spout, %d of each bolt\n", r.Spouts, r.Bolts)
 	fmt.Fprintf(t, "messages/s\t%s\n", amount.Digits(int64(r.MessagesPerS)))
 	fmt.Fprintf(t, "tuples/s\t%s\n", amount.Digits(int64(r.TuplesPerS)))
@@ -186,6 +237,9 @@ func (r *Result) print(w io.Writer) error {
 	}
 	fmt.Fprintf(t, "failed\t%s\n", amount.Digits(r.Failed))
 	fmt.Fprintf(t, "allocations\t%.4f a tuple, %.1f bytes\n", r.AllocsPerTuple, r.BytesPerTuple)
+	if r.WirePerMessage > 0 {
+		fmt.Fprintf(t, "on the wire\t%.1f bytes a message\n", r.WirePerMessage)
+	}
 	fmt.Fprintf(t, "cores\t%.2f\n", r.Cores)
 	for _, l := range []struct {
 		name string
@@ -199,29 +253,5 @@ func (r *Result) print(w io.Writer) error {
 	if r.Digest != "" {
 		fmt.Fprintf(t, "digest\t%s\n", r.Digest)
 	}
-	return t.Flush()
-}
-
-func (c *Comparison) print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "%s of %.1f s, %s, %s\n\n", amount.Of(c.Rounds, "round"), c.Seconds, amount.Of(c.Cores, "core"), c.Go)
-	fmt.Fprintf(t, "rate, median\tM/s\tallocations a tuple\n")
-	for _, v := range variants {
-		fmt.Fprintf(t, "%s\t%.2f\t%.4f\n", v.name, c.Medians[v.name]/1e6, c.AllocsPerTuple[v.name])
-	}
-	if m, ok := c.Medians[modelName]; ok {
-		fmt.Fprintf(t, "%s\t%.2f\t\n", modelName, m/1e6)
-	}
-	fmt.Fprintf(t, "\nratio\tmedian\tmin\tmax\twanted on 2 cores\n")
-	for _, q := range ratios {
-		if r, ok := c.Ratios[q.name]; ok {
-			short := ""
-			if r < q.floor {
-				short = ", not reached"
-			}
-			fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.2f\t%.2f%s\n", q.name, r, c.Ranges[q.name].Min, c.Ranges[q.name].Max, q.floor, short)
-		}
-	}
-	fmt.Fprintf(t, "\n%s failed; the counts of all word counts are equal (%s)\n", amount.Of(c.Failed, "message"), c.Digest)
 	return t.Flush()
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -16,6 +17,7 @@ type variant struct {
 	args  []string // of the command bench in the child
 	words bool     // its rate is words, else messages, a second
 	count bool     // it also counts the fixed amount, for the digest
+	load  bool     // it is also run at a tenth of its rate, for latencies
 }
 
 var variants = []variant{
@@ -30,18 +32,48 @@ var variants = []variant{
 // modelName is the variant that the cost model is, if there is one.
 const modelName = "cost_model"
 
-// ratios are the quotients that a comparison reports, with the least that is
-// wanted of each on two cores.
-var ratios = []struct {
+// A ratio is a quotient that a comparison reports, with the least that is wanted of
+// it on two cores.
+type ratio struct {
 	name, of, by string
 	floor        float64
-}{
+}
+
+var ratios = []ratio{
 	{"null_tracked_untracked", "null_tracked", "null_untracked", 0.85},
 	{"wordcount_tracked_untracked", "wordcount_tracked", "wordcount_untracked", 0.90},
 	{"wordcount_tracked_plain_batched", "wordcount_tracked", "plain_batched", 0.80},
 	{"wordcount_tracked_plain_channel", "wordcount_tracked", "plain_channel", 3},
 	{"null_tracked_cost_model", "null_tracked", modelName, 0.35},
 }
+
+// On two nodes the rates are of messages, all of which travel.
+var (
+	nodesVariants = []variant{
+		{name: "null", args: []string{"--nodes", "2", "--topology", "null"}, load: true},
+		{name: "wordcount", args: []string{"--nodes", "2", "--topology", "wordcount", "--digest"}, count: true, load: true},
+		{name: "null_tls", args: []string{"--nodes", "2", "--tls", "--topology", "null"}, load: true},
+		{name: "wordcount_tls", args: []string{"--nodes", "2", "--tls", "--topology", "wordcount", "--digest"}, count: true, load: true},
+		{name: "bare_tcp", args: []string{"--baseline", bareTCP}},
+	}
+	nodesRatios = []ratio{
+		{"null_bare_tcp", "null", "bare_tcp", 0.40},
+		{"wordcount_bare_tcp", "wordcount", "bare_tcp", 0},
+		{"null_tls_null", "null_tls", "null", 0},
+		{"wordcount_tls_wordcount", "wordcount_tls", "wordcount", 0},
+	}
+)
+
+// A contest is what a comparison compares.
+type contest struct {
+	variants []variant
+	ratios   []ratio
+}
+
+var (
+	oneNode  = &contest{variants, ratios}
+	twoNodes = &contest{nodesVariants, nodesRatios}
+)
 
 // A Comparison is what several rounds have shown.
 type Comparison struct {
@@ -55,6 +87,20 @@ type Comparison struct {
 	AllocsPerTuple map[string]float64 `json:"allocs_per_tuple"`
 	Failed         int64              `json:"failed"` // messages, over all runs
 	Digest         string             `json:"digest"` // of the counts, equal in all
+	// Of two nodes: bytes both ways, without what TLS adds; and how old messages get
+	// from when they were due, each time at a tenth of the rate of a moment before.
+	WirePerMessage map[string]float64 `json:"wire_bytes_per_message,omitempty"`
+	AtTenth        map[string]Load    `json:"at_tenth_due_us,omitempty"`
+
+	of *contest
+}
+
+// A Load is the medians of several latencies, in microseconds.
+type Load struct {
+	P50      float64 `json:"p50"`
+	P99      float64 `json:"p99"`
+	P99Range Range   `json:"p99_range"`
+	P999     float64 `json:"p999"`
 }
 
 // A Range is the least and the greatest ratio of all rounds.
@@ -66,6 +112,7 @@ type Range struct {
 // A comparer knows how to run the variants. Its functions are called one at a
 // time.
 type comparer struct {
+	*contest
 	rounds   int
 	duration time.Duration
 	child    func(ctx context.Context, args []string) (Result, error)
@@ -82,9 +129,11 @@ func (c *comparer) run(ctx context.Context) (*Comparison, error) {
 		Cores:   runtime.GOMAXPROCS(0),
 		Go:      runtime.Version(),
 		Digest:  wantDigest(plainTasks),
+		of:      c.contest,
 	}
-	rates, allocs := map[string][]float64{}, map[string][]float64{}
-	order := slices.Clone(variants)
+	rates, allocs, wire := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
+	loads := map[string][]*Latency{}
+	order := slices.Clone(c.variants)
 	if c.model != nil {
 		order = append(order, variant{name: modelName})
 	}
@@ -101,6 +150,9 @@ func (c *comparer) run(ctx context.Context) (*Comparison, error) {
 					rate = v.rate(&r)
 					allocs[v.name] = append(allocs[v.name], r.AllocsPerTuple)
 					out.Failed += r.Failed
+					if r.WirePerMessage > 0 {
+						wire[v.name] = append(wire[v.name], r.WirePerMessage)
+					}
 				}
 			}
 			if err == nil && rate <= 0 {
@@ -111,10 +163,25 @@ func (c *comparer) run(ctx context.Context) (*Comparison, error) {
 			}
 			rates[v.name] = append(rates[v.name], rate)
 			c.progress(fmt.Sprintf("round %d of %d: %-20s %7.2f M/s", round+1, c.rounds, v.name, rate/1e6))
+			if v.load {
+				l, err := c.load(ctx, v, rate/10)
+				if err != nil {
+					return nil, fmt.Errorf("%s at a tenth in round %d: %w", v.name, round+1, err)
+				}
+				loads[v.name] = append(loads[v.name], l)
+				c.progress(fmt.Sprintf("round %d of %d: %-20s %7.2f M/s, p99 %.2f ms", round+1, c.rounds, v.name, rate/1e7, l.P99/1e3))
+			}
 		}
 	}
 	out.Medians, out.AllocsPerTuple = medians(rates), medians(allocs)
-	out.Ratios, out.Ranges = ratiosOf(rates)
+	out.Ratios, out.Ranges = ratiosOf(c.ratios, rates)
+	out.WirePerMessage = medians(wire)
+	for name, ls := range loads {
+		if out.AtTenth == nil {
+			out.AtTenth = map[string]Load{}
+		}
+		out.AtTenth[name] = loadOf(ls)
+	}
 	return out, nil
 }
 
@@ -127,6 +194,24 @@ func (c *comparer) measure(ctx context.Context, v variant, digest string) (Resul
 	return r, err
 }
 
+// load measures how old messages get at a rate.
+func (c *comparer) load(ctx context.Context, v variant, rate float64) (*Latency, error) {
+	args := append([]string{"--json", "--rate", strconv.FormatFloat(rate, 'f', 0, 64), "--duration", c.duration.String()}, v.args...)
+	r, err := c.child(ctx, slices.DeleteFunc(args, func(a string) bool { return a == "--digest" }))
+	if err == nil && r.Due == nil {
+		err = fmt.Errorf("nothing went through in %v", c.duration)
+	}
+	return r.Due, err
+}
+
+func loadOf(all []*Latency) Load {
+	var p50, p99, p999 []float64
+	for _, l := range all {
+		p50, p99, p999 = append(p50, l.P50), append(p99, l.P99), append(p999, l.P999)
+	}
+	return Load{P50: median(p50), P99: median(p99), P99Range: Range{slices.Min(p99), slices.Max(p99)}, P999: median(p999)}
+}
+
 func (v *variant) rate(r *Result) float64 {
 	if v.words {
 		return r.WordsPerS
@@ -135,7 +220,7 @@ func (v *variant) rate(r *Result) float64 {
 }
 
 // ratiosOf divides within each round, and only then looks at all rounds.
-func ratiosOf(rates map[string][]float64) (medians map[string]float64, ranges map[string]Range) {
+func ratiosOf(ratios []ratio, rates map[string][]float64) (medians map[string]float64, ranges map[string]Range) {
 	medians, ranges = map[string]float64{}, map[string]Range{}
 	for _, q := range ratios {
 		of, by := rates[q.of], rates[q.by]

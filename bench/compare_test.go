@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asChild) == "" {
 		os.Exit(m.Run())
 	}
-	c := Command(runHurried)
+	c := Command(runHurried, halveHere)
 	c.SetArgs(os.Args[1:])
 	c.SilenceUsage = true
 	if c.Execute() != nil {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 func command(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
-	c := Command(runHurried)
+	c := Command(runHurried, halveHere)
 	var stdout, stderr bytes.Buffer
 	c.SetArgs(args)
 	c.SetOut(&stdout)
@@ -87,8 +87,11 @@ func TestCommandRefuses(t *testing.T) {
 		{"--rate -1", "--rate is -1: use 0 (as many as go through) to 1e+09 messages/s"},
 		{"--rate NaN", "--rate is NaN: use 0 (as many as go through) to 1e+09 messages/s"},
 		{"--rounds 0 --compare", "--rounds is 0: use 1 to 1,000"},
-		{"--baseline plain", `--baseline is "plain": use plain-batched or plain-channel`},
+		{"--baseline plain", `--baseline is "plain": use plain-batched, plain-channel or bare-tcp`},
 		{"--cost-model x", "--cost-model needs --compare"},
+		{"--nodes 3", "--nodes is 3: use 1 or 2"},
+		{"--tls", "--tls needs --nodes 2"},
+		{"--baseline bare-tcp --digest", "--digest: bare-tcp counts no words"},
 		{"--compare --topology null", "if any flags in the group [compare topology] are set none of the others can be; [compare topology] were all set"},
 		{"extra", `unknown command "extra" for "bench"`},
 	} {
@@ -108,7 +111,7 @@ func TestMedian(t *testing.T) {
 
 // The machine is ten times slower in the second round: the ratios do not notice.
 func TestRatiosAreTakenWithinARound(t *testing.T) {
-	medians, ranges := ratiosOf(map[string][]float64{
+	medians, ranges := ratiosOf(ratios, map[string][]float64{
 		"null_tracked":        {90, 8, 99},
 		"null_untracked":      {100, 10, 100},
 		"wordcount_tracked":   {40, 4, 40},
@@ -153,7 +156,8 @@ var fakeRates = map[string]float64{
 func TestComparison(t *testing.T) {
 	var said []string
 	c := &comparer{
-		rounds: 5, duration: time.Second, child: fakeChild(fakeRates, wantDigest(plainTasks)),
+		contest: oneNode,
+		rounds:  5, duration: time.Second, child: fakeChild(fakeRates, wantDigest(plainTasks)),
 		model:    func(context.Context) (float64, error) { return 180, nil },
 		progress: func(line string) { said = append(said, line) },
 	}
@@ -174,7 +178,7 @@ func TestComparison(t *testing.T) {
 }
 
 func TestComparisonFails(t *testing.T) {
-	c := &comparer{rounds: 1, duration: time.Second, child: fakeChild(fakeRates, "0123"), progress: func(string) {}}
+	c := &comparer{contest: oneNode, rounds: 1, duration: time.Second, child: fakeChild(fakeRates, "0123"), progress: func(string) {}}
 	_, err := c.run(t.Context())
 	require.ErrorContains(t, err, `its counts have the digest "0123", not "`+wantDigest(plainTasks))
 

@@ -16,11 +16,19 @@ const warmUp = 500 * time.Millisecond
 // Measure runs the topology of s and returns what the timed phase of the given
 // duration has shown. It returns when the topology has stopped.
 func Measure(ctx context.Context, run Runner, s Setup, d time.Duration) (Result, error) {
+	s.passes = 0
+	p := newProbe()
+	r, err := measure(ctx, run, &s, d, p)
+	if err == nil {
+		r.Latency, r.Due = p.latencies()
+	}
+	return r, err
+}
+
+func measure(ctx context.Context, run Runner, s *Setup, d time.Duration, p *probe) (Result, error) {
 	if err := s.check(); err != nil {
 		return Result{}, err
 	}
-	s.passes = 0
-	p := newProbe()
 	t := s.define(p)
 	r, err := timed(ctx, d, p, func(ctx context.Context) Running { return run(ctx, t, s.Guarantee) })
 	if err != nil {
@@ -28,7 +36,9 @@ func Measure(ctx context.Context, run Runner, s Setup, d time.Duration) (Result,
 	}
 	r.Topology, r.Guarantee = s.Topology, s.Guarantee.String()
 	r.Spouts, r.Bolts, r.Rate = s.Spouts, s.Bolts, s.Rate
-	r.Latency, r.Due = p.latencies()
+	if s.Nodes > 1 {
+		r.Nodes, r.TLS = s.Nodes, s.TLS
+	}
 	if s.Guarantee == topology.AtMostOnce {
 		r.AckLatency = nil
 	}
@@ -38,19 +48,29 @@ func Measure(ctx context.Context, run Runner, s Setup, d time.Duration) (Result,
 // Digest counts the words of a fixed amount of lines with the word count of s
 // and returns the digest of the counts.
 func Digest(ctx context.Context, run Runner, s Setup) (string, error) {
-	s.Topology, s.Rate, s.Latency, s.passes = "wordcount", 0, false, digestPasses
-	if err := s.check(); err != nil {
+	s = s.counting()
+	p := newProbe()
+	if err := count(ctx, run, &s, p); err != nil {
 		return "", err
 	}
-	p := newProbe()
+	return p.digest(), nil
+}
+
+// counting returns the word count of a fixed amount.
+func (s Setup) counting() Setup {
+	s.Topology, s.Rate, s.Latency, s.passes = "wordcount", 0, false, digestPasses
+	return s
+}
+
+func count(ctx context.Context, run Runner, s *Setup, p *probe) error {
+	if err := s.check(); err != nil {
+		return err
+	}
 	t := s.define(p)
 	if _, err := run(ctx, t, s.Guarantee).Wait(); err != nil {
-		return "", fmt.Errorf("topology %s: %w", t.Name(), err)
+		return fmt.Errorf("topology %s: %w", t.Name(), err)
 	}
-	if err := ctx.Err(); err != nil {
-		return "", err // the counts are not whole
-	}
-	return p.digest(), nil
+	return ctx.Err() // then the counts are not whole
 }
 
 // measurePlain is Measure and, if wanted, Digest for a baseline.
@@ -125,18 +145,38 @@ func endedEarly(ctx context.Context, err error) error {
 	}
 }
 
-// A snapshot is what a run and its process have used up to a moment.
+// A usage is what a process has used up to a moment.
+type usage struct {
+	CPU     time.Duration `json:"cpu"`
+	Mallocs uint64        `json:"mallocs"`
+	Bytes   uint64        `json:"bytes"` // allocated
+	Wire    uint64        `json:"wire"`  // bytes of frames that it has written
+}
+
+func used() usage {
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem) // stops the world for a moment
+	return usage{CPU: cpuTime(), Mallocs: mem.Mallocs, Bytes: mem.TotalAlloc}
+}
+
+func (u *usage) add(o usage) {
+	u.CPU += o.CPU
+	u.Mallocs += o.Mallocs
+	u.Bytes += o.Bytes
+	u.Wire += o.Wire
+}
+
+// A snapshot is what a run and its processes have done and used up to a moment.
 type snapshot struct {
 	at     time.Time
-	cpu    time.Duration
-	mem    runtime.MemStats
+	used   usage
 	counts Counts
 }
 
 func snap(run Running) *snapshot {
-	var s snapshot
-	runtime.ReadMemStats(&s.mem) // stops the world for a moment
-	s.counts, s.cpu, s.at = run.Stats(), cpuTime(), time.Now()
+	s := snapshot{counts: run.Stats(), used: used()}
+	s.used.add(s.counts.other)
+	s.at = time.Now()
 	return &s
 }
 
@@ -146,14 +186,18 @@ func (s *snapshot) until(e *snapshot) Result {
 		Failed:     e.counts.Failed,
 		AckLatency: latency(e.counts.AckLatency),
 	}
-	r.MessagesPerS = float64(e.counts.Emitted-s.counts.Emitted) / r.Seconds
+	messages := float64(e.counts.Emitted - s.counts.Emitted)
+	r.MessagesPerS = messages / r.Seconds
 	r.TuplesPerS = float64(e.counts.Executed-s.counts.Executed) / r.Seconds
 	r.WordsPerS = float64(e.counts.ExecutedBy["count"]-s.counts.ExecutedBy["count"]) / r.Seconds
 	r.AckedPerS = float64(e.counts.Acked-s.counts.Acked) / r.Seconds
-	r.Cores = (e.cpu - s.cpu).Seconds() / r.Seconds
+	r.Cores = (e.used.CPU - s.used.CPU).Seconds() / r.Seconds
 	if n := float64(e.counts.Executed - s.counts.Executed); n > 0 {
-		r.AllocsPerTuple = float64(e.mem.Mallocs-s.mem.Mallocs) / n
-		r.BytesPerTuple = float64(e.mem.TotalAlloc-s.mem.TotalAlloc) / n
+		r.AllocsPerTuple = float64(e.used.Mallocs-s.used.Mallocs) / n
+		r.BytesPerTuple = float64(e.used.Bytes-s.used.Bytes) / n
+	}
+	if messages > 0 {
+		r.WirePerMessage = float64(e.used.Wire-s.used.Wire) / messages
 	}
 	return r
 }
