@@ -61,7 +61,7 @@ func measureBare(ctx context.Context, c child, d time.Duration) (Result, error) 
 		if err != nil {
 			return failed(errors.Join(err, other.close()))
 		}
-		b := &bareLoop{conn: conn, room: make(chan struct{}, bareWindow), over: make(chan struct{})}
+		b := &bareLoop{other: other, conn: conn, room: make(chan struct{}, bareWindow), over: make(chan struct{})}
 		var both sync.WaitGroup
 		var sent, heard error
 		both.Go(func() {
@@ -86,6 +86,7 @@ func measureBare(ctx context.Context, c child, d time.Duration) (Result, error) 
 
 // A bareLoop is the end that sends.
 type bareLoop struct {
+	other   *session
 	conn    net.Conn
 	room    chan struct{} // one for each parcel under way
 	over    chan struct{} // closed when nothing more will be heard
@@ -95,7 +96,9 @@ type bareLoop struct {
 
 func (b *bareLoop) counts() Counts {
 	n := b.arrived.Load() * bareParcel
-	return Counts{Emitted: n, Executed: n, other: usage{Wire: uint64(b.written.Load())}}
+	c := Counts{Emitted: n, Executed: n, other: b.other.snap().Used}
+	c.other.Wire = uint64(b.written.Load())
+	return c
 }
 
 func (b *bareLoop) send(ctx context.Context) error {
@@ -156,22 +159,26 @@ func serveBare(requests *json.Decoder, answers *json.Encoder) error {
 	if err := answers.Encode(answer{Addr: listener.Addr().String()}); err != nil {
 		return err
 	}
+	if err := listener.(*net.TCPListener).SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return err
+	}
 	conn, err := listener.Accept()
 	if err != nil {
-		return err
+		return err // who has ordered has not come
 	}
-	defer conn.Close()
-	if err := takeBare(conn); err != nil {
-		return err
+	taken := make(chan error, 1)
+	go func() { // ends with the connection; serveBare waits for it
+		taken <- errors.Join(takeBare(conn), conn.Close())
+	}()
+	for {
+		var r request
+		if err := requests.Decode(&r); err != nil {
+			return <-taken // the other end has closed its connection before
+		}
+		if err := answers.Encode(answer{Used: used()}); err != nil {
+			return err
+		}
 	}
-	if err := conn.Close(); err != nil {
-		return err
-	}
-	var r request
-	if err := requests.Decode(&r); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s takes no request: %w", bareTCP, err)
-	}
-	return nil
 }
 
 func takeBare(conn net.Conn) error {
