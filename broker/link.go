@@ -78,6 +78,7 @@ type Link struct {
 type item struct {
 	Frame
 	sender Sender
+	again  bool // it was written to several connections
 }
 
 // An Outcome says what a connection means for the link.
@@ -143,10 +144,11 @@ func (l *Link) Resent() uint64   { return l.resent }
 func (l *Link) Repeated() uint64 { return l.repeated }
 
 // Queue puts a frame into a lane. The payload belongs to the link and must not be
-// written to. Who sends data names itself, and keeps to what [Link.Raise] says. An error
+// written to; that of a parcel mostly comes back with a [Grant]. Who sends data names
+// itself, and keeps to what [Link.Raise] says. An error
 // is ErrFrame, or ErrFull for the control lane; the frame is then not queued.
 func (l *Link) Queue(lane Lane, kind Kind, run uint32, from Sender, payload []byte) error {
-	i := item{Frame{Lane: lane, Kind: kind, Run: run, Payload: payload}, from}
+	i := item{Frame: Frame{Lane: lane, Kind: kind, Run: run, Payload: payload}, sender: from}
 	size := i.Size()
 	if size > l.MaxFrame {
 		return fmt.Errorf("%w: a %v of %d bytes, and %d are the most that may travel at a time", ErrFrame, kind, size, l.MaxFrame)
@@ -263,7 +265,7 @@ func (l *Link) Broken() { l.mine, l.up, l.unwritten = nil, false, 0 }
 // Write appends to dst what may go onto the connection now, and counts it as
 // unwritten: frames that were written to an earlier connection, then control, then
 // data, until most bytes are unwritten. The pieces are to be written as if they were
-// one; they hold whole frames, and are never changed.
+// one; they hold whole frames, and do not change until those have arrived.
 func (l *Link) Write(dst [][]byte, most int) [][]byte {
 	var b []byte
 	cut := 0 // of b, what is in dst
@@ -302,9 +304,11 @@ func (l *Link) wrote(size int) {
 // take returns the next frame to be written, or nil.
 func (l *Link) take() *item {
 	if l.next < l.sent.len() {
+		i := l.sent.at(l.next)
+		i.again = true
 		l.next++
 		l.resent++
-		return l.sent.at(l.next - 1)
+		return i
 	}
 	for lane := range l.lanes {
 		if q := &l.lanes[lane]; q.len() > 0 {
@@ -364,6 +368,9 @@ func (l *Link) acked(seq uint64) {
 		i := l.sent.pop()
 		l.bytes[i.Lane] -= i.Size()
 		if i.Lane == Data {
+			if i.Kind == Parcel && !i.again { // an earlier connection may still be reading it
+				l.share.Emptied(i.sender, i.Payload)
+			}
 			l.share.Freed(i.sender, i.Size())
 		}
 		l.next = max(l.next-1, 0)

@@ -14,6 +14,9 @@ type Sender struct {
 type Grant struct {
 	Sender
 	Limit uint64
+	// Empty is the memory of payloads that have arrived at the other end: it is the
+	// sender's again.
+	Empty [][]byte
 }
 
 const (
@@ -22,6 +25,7 @@ const (
 	FirstGrant = 1
 
 	mostCredit = 256 << 10 // not used yet, for one sender
+	mostEmpty  = 64        // payloads that wait to go back to it
 )
 
 // A Share divides a budget of bytes among the senders of a link. A frame counts from
@@ -49,8 +53,9 @@ type account struct {
 	queued, freed uint64
 	limit         uint64
 	told          uint64 // Invariant: it never falls
-	listed        bool   // in wants
-	gone          bool   // it will queue nothing more
+	empty         [][]byte
+	listed        bool // in wants
+	gone          bool // it will queue nothing more
 }
 
 // held is what an account holds of the budget: frames and credit. A frame that is above
@@ -92,6 +97,14 @@ func (s *Share) Freed(id Sender, bytes int) {
 	a.freed += uint64(bytes)
 	s.reserved += a.held() - before
 	s.drop(a)
+}
+
+// Emptied takes the memory of a frame of a sender, who gets it with the next Grant. If
+// that does not come for long, it gets a part of it.
+func (s *Share) Emptied(id Sender, memory []byte) {
+	if a := s.accounts[id]; a != nil && len(a.empty) < mostEmpty {
+		a.empty = append(a.empty, memory)
+	}
 }
 
 // FreedAll counts all frames as given up.
@@ -146,8 +159,8 @@ func (s *Share) Raise(dst []Grant) []Grant {
 			continue
 		}
 		if s.raise(a, credit) {
-			dst = append(dst, Grant{a.Sender, a.limit})
-			a.told = a.limit
+			dst = append(dst, Grant{a.Sender, a.limit, a.empty})
+			a.told, a.empty = a.limit, nil
 		}
 		if int64(a.limit-a.queued) >= int64(credit/2) {
 			a.listed = false

@@ -195,7 +195,7 @@ func (l *Link) write() {
 	l.grants = l.link.Raise(l.grants[:0])
 	for _, g := range l.grants {
 		if ref := l.routes[place{g.Run, g.Task}]; ref != nil {
-			l.ctx.Send(ref, task.Credit{Link: l.ctx.Self(), Life: g.Life, Bytes: g.Limit})
+			l.ctx.Send(ref, task.Credit{Link: l.ctx.Self(), Life: g.Life, Bytes: g.Limit, Empty: g.Empty})
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 // A Conn carries bytes to another node and frames from there, which come as messages.
 // Neither method waits. After Close, or when the connection breaks, a Broken comes.
 type Conn interface {
-	// Write hands over pieces, which are sent as if they were one; they do not change.
-	// Wrote says how far it is.
+	// Write hands over pieces, which are sent as if they were one. They do not change until
+	// they have arrived at the other end. Wrote says how far it is.
 	Write(pieces [][]byte)
 	Close()
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,6 +93,66 @@ func TestLinksOnAHost(t *testing.T) {
 		require.Empty(t, a.Close())
 		require.Empty(t, b.Close())
 		require.Equal(t, uint32(parcels+1), next)
+	})
+}
+
+// A task that uses the memory that comes back to it for other parcels, while connections
+// break, changes nothing that is on its way.
+func TestMemoryIsUsedAgain(t *testing.T) {
+	const parcels = 3000
+	synctest.Test(t, func(t *testing.T) {
+		next, again, sent := int64(0), 0, 0
+		given, limit := uint64(0), uint64(1)
+		var link actor.Ref
+		var free [][]byte
+		p := &tuple.Parcel{From: 1, FromLife: tuple.NewIncarnation(1, 1), To: 2, ToLife: tuple.NewIncarnation(1, 1), Schema: &tuple.Schema{Fields: []string{"n", "text"}}}
+		var q tuple.Parcel
+		a, b, refs, sender := nodes(t, func(_ actor.Context, msg any) {
+			require.NoError(t, tuple.DecodeInPlace(msg.(*task.Encoded).Bytes, &q, p.Schema))
+			require.Equal(t, next, q.Tuple(0).Int64("n"))
+			next++
+		}, func(ctx actor.Context, msg any) {
+			if c, ok := msg.(task.Credit); ok {
+				limit = max(limit, c.Bytes)
+				free = append(free, c.Empty...)
+			}
+			for ; given < limit && sent < parcels; sent++ {
+				p.Reset()
+				p.Begin([]tuple.Kind{tuple.KindInt64, tuple.KindString}, 1)
+				var row tuple.Row
+				row.Set(p.Schema, []any{sent, strings.Repeat("x", 2000)})
+				p.Append(&row)
+				var memory []byte
+				if n := len(free); n > 0 {
+					memory, free = free[n-1][:0], free[:n-1]
+					again++
+				}
+				bytes, err := tuple.AppendParcel(memory, p)
+				require.NoError(t, err)
+				given += uint64(len(bytes) + broker.HeaderSize)
+				ctx.Send(link, &task.Far{Run: 7, Msg: &task.Encoded{From: 1, To: 2, Tuples: 1, Bytes: bytes}})
+			}
+		})
+		link = refs[0]
+		a.Send(sender, "go")
+		var ends []*socket
+		for n := range 200 {
+			for _, s := range ends {
+				s.Close()
+			}
+			x, y := net.Pipe()
+			ends = append(ends, plugIn(a, refs[0], x), plugIn(b, refs[1], y))
+			time.Sleep(time.Duration(n) * 100 * time.Microsecond)
+		}
+		time.Sleep(time.Second)
+		for _, s := range ends {
+			s.Close()
+			s.Wait()
+		}
+		require.Empty(t, a.Close())
+		require.Empty(t, b.Close())
+		require.EqualValues(t, parcels, next)
+		require.Positive(t, again)
 	})
 }
 

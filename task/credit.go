@@ -15,6 +15,9 @@ type Credit struct {
 	Link  actor.Ref
 	Life  tuple.Incarnation
 	Bytes uint64
+	// Empty is memory that parcels were encoded in, for other ones. Only who takes the
+	// credit for news takes it, so it has one owner if a message comes twice.
+	Empty [][]byte
 }
 
 // A linkMeter is what this life has given to one link, whose room all pairs there share.
@@ -53,6 +56,11 @@ func (o *outbox) credit(c Credit) {
 		return
 	}
 	m.limit = c.Bytes
+	for _, b := range c.Empty {
+		if len(o.empty) < freeParcels && cap(b) <= mostEmpty {
+			o.empty = append(o.empty, b[:0])
+		}
+	}
 	for _, pr := range o.pairs {
 		if pr.link == m {
 			o.drain(pr)

@@ -2,6 +2,7 @@ package task
 
 import (
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,16 +64,26 @@ func TestCreditOfALink(t *testing.T) {
 	require.Equal(t, 2, task.queued, "it executes nothing until there is room")
 
 	for name, c := range map[string]Credit{
-		"late": {Link: "link", Life: life, Bytes: 1}, "the same": {Link: "link", Life: life, Bytes: 4*each + each/2},
+		"late": {Link: "link", Life: life, Bytes: 1, Empty: [][]byte{make([]byte, 9)}}, "the same": {Link: "link", Life: life, Bytes: 4*each + each/2},
 		"another life": {Link: "link", Life: life + 9, Bytes: 1 << 40}, "another link": {Link: "another link", Life: life, Bytes: 1 << 40}, "no link": {Link: "what?", Life: life, Bytes: 1 << 40},
 	} {
 		task.Receive(link, c)
 		require.Len(t, link.encoded, 5, name)
+		require.Empty(t, task.out.empty, name)
 	}
-	task.Receive(link, Credit{Link: "link", Life: life, Bytes: 1 << 40})
+	memory := make([]byte, 200)
+	task.Receive(link, Credit{Link: "link", Life: life, Bytes: 1 << 40, Empty: [][]byte{make([]byte, mostEmpty+1), memory}})
+	task.Receive(link, Credit{Link: "link", Life: life, Bytes: 1 << 40, Empty: [][]byte{memory}})
 	for task.Turn(link) {
 	}
 	require.Len(t, link.encoded, 8)
+	used := 0
+	for _, e := range link.encoded {
+		if unsafe.SliceData(e.Bytes) == unsafe.SliceData(memory) {
+			used++
+		}
+	}
+	require.Equal(t, 1, used, "memory that has come back is used again, by one parcel")
 	task.Receive(link, Credit{Link: "link", Life: life, Bytes: 1})
 	lines(1)
 	require.Len(t, link.encoded, 9, "a limit never falls")

@@ -11,6 +11,9 @@ import (
 
 // What tasks say to tasks of other nodes. It goes to the link to that node, in a Far.
 
+// mostEmpty bounds the memory of one parcel that is used again.
+const mostEmpty = 64 << 10
+
 // A Far is a message for a task of another node, to the link that leads there: an
 // *Encoded, *acker.Report, *Limit, *Ask, *End or *Dry. Its receiver is in it.
 type Far struct {
@@ -24,7 +27,9 @@ type Encoded struct {
 	From, To tuple.TaskID
 	FromLife tuple.Incarnation
 	Tuples   int
-	Bytes    []byte // never written again: what is decoded points into it
+	// Bytes are the link's when they are sent, until it gives them back; and of the task
+	// that gets them, for ever: what is decoded points into them.
+	Bytes []byte
 }
 
 // say sends a message to a task whose address is known.
@@ -48,7 +53,11 @@ func (c *core) first() tuple.Incarnation {
 // sendFar sends p to another node. What of it cannot travel has failed.
 func (o *outbox) sendFar(pr *pair, p *tuple.Parcel) {
 	for {
-		b, err := tuple.AppendParcel(nil, p)
+		var memory []byte
+		if n := len(o.empty); n > 0 {
+			memory, o.empty = o.empty[n-1], o.empty[:n-1]
+		}
+		b, err := tuple.AppendParcel(memory, p)
 		if most := o.c.set.Share.MaxParcel; err == nil && len(b) > most {
 			err = fmt.Errorf("a parcel of %s bytes, most of them of one tuple, is for another node, and at most %s may travel at a time: emit less in one tuple",
 				amount.Digits(len(b)), amount.Digits(most))
@@ -100,7 +109,7 @@ func (t *boltTask) decode(m *Encoded) *tuple.Parcel {
 		err = fmt.Errorf("it is for input %d of %s, which has %d", input, t.node.Name, len(t.node.Inputs))
 	}
 	if err == nil {
-		err = tuple.DecodeParcel(m.Bytes, p, t.node.Inputs[input].Stream)
+		err = tuple.DecodeInPlace(m.Bytes, p, t.node.Inputs[input].Stream)
 	}
 	if err == nil && (p.From != m.From || int(p.From) >= len(t.index) || t.index[p.From] < 0 || p.Len() == 0) {
 		err = fmt.Errorf("task %d has nothing to send to %s", p.From, t.m.Name)

@@ -59,7 +59,8 @@ type outbox struct {
 	since   time.Duration // when kept last rose from 0
 	asking  bool          // a timer is set
 	rnd     wyrand
-	text    []byte // for AlwaysEncode
+	text    []byte   // for AlwaysEncode
+	empty   [][]byte // memory for parcels to other nodes
 	refused refusals
 	putter  *anchoredSink // that puts just now; nil: none
 }

@@ -17,9 +17,19 @@ import (
 // It may be given any bytes: it does not panic (if no codec of an [Any] does)
 // and allocates no more than a small multiple of len(b).
 func DecodeParcel(b []byte, into *Parcel, schema *Schema) error {
+	return decode(b, into, schema, false)
+}
+
+// DecodeInPlace is [DecodeParcel], but the text of into stays where it is in b, which
+// must never be written to again.
+func DecodeInPlace(b []byte, into *Parcel, schema *Schema) error {
+	return decode(b, into, schema, true)
+}
+
+func decode(b []byte, into *Parcel, schema *Schema, inPlace bool) error {
 	into.Reset()
 	into.Schema = schema
-	d := decoder{b: b}
+	d := decoder{b: b, inPlace: inPlace}
 	d.parcel(into)
 	if d.err == nil {
 		return nil
@@ -46,6 +56,8 @@ type decoder struct {
 	b   []byte
 	o   int // the next byte
 	err error
+
+	inPlace bool // text may point into b
 }
 
 func (d *decoder) corrupt(format string, args ...any) {
@@ -229,7 +241,12 @@ func (d *decoder) edge() EdgeID {
 // their text, of which the last n bytes of the frame are made.
 func (d *decoder) columns(p *Parcel, n int) {
 	end := len(d.b) - n
-	text := string(d.b[end:]) // the one copy: b is the caller's
+	var text string
+	if d.inPlace {
+		text = unsafe.String(unsafe.SliceData(d.b[end:]), n)
+	} else {
+		text = string(d.b[end:]) // the one copy: b is the caller's
+	}
 	p.text = n
 	d.b = d.b[:end]
 	used := 0 // of text

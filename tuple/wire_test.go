@@ -406,6 +406,27 @@ func held(p *Parcel) int {
 const maxGrowth = 20
 
 // go test -fuzz=FuzzDecodeParcel ./tuple
+// texts returns the values of p as texts.
+func texts(p *Parcel) (all []string) {
+	for i := range p.Len() {
+		for _, v := range p.Tuple(i).AppendValues(nil) {
+			all = append(all, v.String())
+		}
+	}
+	return all
+}
+
+func TestDecodeInPlace(t *testing.T) {
+	b := encode(t, words(20, true))
+	var p Parcel
+	require.NoError(t, DecodeInPlace(b, &p, words(20, true).Schema))
+	require.Equal(t, texts(words(20, true)), texts(&p))
+	at := uintptr(unsafe.Pointer(unsafe.StringData(p.Tuple(0).At(0).String())))
+	from := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	require.True(t, from <= at && at < from+uintptr(len(b)), "text is where it came")
+	require.Zero(t, testing.AllocsPerRun(10, func() { _ = DecodeInPlace(b, &p, p.Schema) }))
+}
+
 func FuzzDecodeParcel(f *testing.F) {
 	for _, tt := range hostile {
 		f.Add(tt.b, uint8(tt.fields))
@@ -418,9 +439,13 @@ func FuzzDecodeParcel(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, fields uint8) {
 		s := fieldsOf(int(fields))
 		kept := bytes.Clone(b)
-		var p, back Parcel
+		var p, back, inPlace Parcel
 		err := DecodeParcel(b, &p, s)
 		require.Equal(t, kept, b, "decoding wrote to the frame")
+		errInPlace := DecodeInPlace(kept, &inPlace, s)
+		require.Equal(t, b, kept, "decoding wrote to the frame")
+		require.Equal(t, err == nil, errInPlace == nil)
+		require.Equal(t, texts(&p), texts(&inPlace))
 		require.LessOrEqual(t, held(&p), maxGrowth*len(b)+256)
 		if err != nil {
 			require.ErrorIs(t, err, ErrCorrupt)
