@@ -87,6 +87,8 @@ type Comparison struct {
 	AllocsPerTuple map[string]float64 `json:"allocs_per_tuple"`
 	Failed         int64              `json:"failed"` // messages, over all runs
 	Digest         string             `json:"digest"` // of the counts, equal in all
+	// Time of all cores, which depends less on what else the machine does.
+	CPUPerMessage map[string]float64 `json:"cpu_ns_per_message"`
 	// Of two nodes: bytes both ways, without what TLS adds; and how old messages get
 	// from when they were due, each time at a tenth of the rate of a moment before.
 	WirePerMessage map[string]float64 `json:"wire_bytes_per_message,omitempty"`
@@ -131,7 +133,7 @@ func (c *comparer) run(ctx context.Context) (*Comparison, error) {
 		Digest:  wantDigest(plainTasks),
 		of:      c.contest,
 	}
-	rates, allocs, wire := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
+	rates, allocs, wire, cpu := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
 	loads := map[string][]*Latency{}
 	order := slices.Clone(c.variants)
 	if c.model != nil {
@@ -150,6 +152,9 @@ func (c *comparer) run(ctx context.Context) (*Comparison, error) {
 					rate = v.rate(&r)
 					allocs[v.name] = append(allocs[v.name], r.AllocsPerTuple)
 					out.Failed += r.Failed
+					if r.MessagesPerS > 0 {
+						cpu[v.name] = append(cpu[v.name], r.Cores/r.MessagesPerS*1e9)
+					}
 					if r.WirePerMessage > 0 {
 						wire[v.name] = append(wire[v.name], r.WirePerMessage)
 					}
@@ -175,7 +180,7 @@ func (c *comparer) run(ctx context.Context) (*Comparison, error) {
 	}
 	out.Medians, out.AllocsPerTuple = medians(rates), medians(allocs)
 	out.Ratios, out.Ranges = ratiosOf(c.ratios, rates)
-	out.WirePerMessage = medians(wire)
+	out.WirePerMessage, out.CPUPerMessage = medians(wire), medians(cpu)
 	for name, ls := range loads {
 		if out.AtTenth == nil {
 			out.AtTenth = map[string]Load{}

@@ -12,13 +12,13 @@ func (c *Comparison) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%s of %.1f s, %s, %s\n\n", amount.Of(c.Rounds, "round"), c.Seconds, amount.Of(c.Cores, "core"), c.Go)
 	wire, loads := len(c.WirePerMessage) > 0, len(c.AtTenth) > 0
-	fmt.Fprintf(t, "rate, median\tM/s\tallocations a tuple")
+	fmt.Fprintf(t, "rate, median\tM/s\tCPU ns a message\tallocations a tuple")
 	if wire {
 		fmt.Fprintf(t, "\tbytes a message on the wire")
 	}
 	fmt.Fprintln(t)
 	for _, v := range c.of.variants {
-		fmt.Fprintf(t, "%s\t%.2f\t%.4f", v.name, c.Medians[v.name]/1e6, c.AllocsPerTuple[v.name])
+		fmt.Fprintf(t, "%s\t%.2f\t%.0f\t%.4f", v.name, c.Medians[v.name]/1e6, c.CPUPerMessage[v.name], c.AllocsPerTuple[v.name])
 		if wire {
 			fmt.Fprintf(t, "\t%.1f", c.WirePerMessage[v.name])
 		}
@@ -30,11 +30,14 @@ func (c *Comparison) print(w io.Writer) error {
 	fmt.Fprintf(t, "\nratio\tmedian\tmin\tmax\twanted on 2 cores\n")
 	for _, q := range c.of.ratios {
 		if r, ok := c.Ratios[q.name]; ok {
-			short := ""
-			if r < q.floor {
-				short = ", not reached"
+			wanted := ""
+			if q.floor > 0 {
+				wanted = fmt.Sprintf("%.2f", q.floor)
 			}
-			fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.2f\t%.2f%s\n", q.name, r, c.Ranges[q.name].Min, c.Ranges[q.name].Max, q.floor, short)
+			if r < q.floor {
+				wanted += ", not reached"
+			}
+			fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.2f\t%s\n", q.name, r, c.Ranges[q.name].Min, c.Ranges[q.name].Max, wanted)
 		}
 	}
 	if loads {

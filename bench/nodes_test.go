@@ -165,7 +165,7 @@ func TestComparisonOfTwoNodes(t *testing.T) {
 				return Result{Due: &Latency{P50: 1000, P99: float64(rounds) * 1000, P999: 5000, Count: 1}}, nil
 			}
 			if slices.Equal(args[len(args)-len(v.args):], v.args) {
-				r := Result{MessagesPerS: rates[v.name], WirePerMessage: 25}
+				r := Result{MessagesPerS: rates[v.name], WirePerMessage: 25, Cores: rates[v.name] / 1e8}
 				if v.count {
 					r.Digest = wantDigest(plainTasks)
 				}
@@ -183,6 +183,6 @@ func TestComparisonOfTwoNodes(t *testing.T) {
 	var table strings.Builder
 	require.NoError(t, out.print(&table))
 	require.Regexp(t, `null_bare_tcp +0.50 +0.50 +0.50 +0.40\n`, table.String())
-	require.Regexp(t, `bare_tcp +0.00 +0.0000 +25.0\n`, table.String())
+	require.Regexp(t, `bare_tcp +0.00 +10 +0.0000 +25.0\n`, table.String())
 	require.Regexp(t, `null_tls +1.00 `, table.String())
 }
