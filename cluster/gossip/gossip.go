@@ -53,7 +53,7 @@ type Config struct {
 	// none: then it takes that of the first node that has one.
 	Cluster string
 	// Join is where other nodes may be, host:port each. They are tried until there is another
-	// member, and again whenever there is none. MustJoin makes it an error if none answers at
+	// member and the cluster is known, and again whenever there is none. MustJoin makes it an error if none answers at
 	// first.
 	Join     []string
 	MustJoin bool
@@ -302,7 +302,7 @@ func (g *Gossip) keep() {
 		case <-timer.C:
 		}
 		absent := g.view.absent()
-		if g.view.alone() {
+		if g.lost() {
 			wait = min(2*wait, retry)
 			rand.Shuffle(len(absent), func(i, j int) { absent[i], absent[j] = absent[j], absent[i] })
 			_, _ = g.join(append(absent[:min(len(absent), 8)], g.config.Join...))
@@ -312,13 +312,17 @@ func (g *Gossip) keep() {
 				_, _ = g.join(absent[rand.IntN(len(absent)):][:1])
 			}
 		}
-		if !g.view.alone() {
+		if !g.lost() {
 			wait = retry
 		}
 		poke(g.woken) // somebody may have been gone for long enough
 		timer.Reset(wait/2 + rand.N(wait))
 	}
 }
+
+// lost reports whether this node still has to find its cluster: it is alone, or all that it
+// has met are as new as itself, since the node that they all wait for was not there yet.
+func (g *Gossip) lost() bool { return g.view.alone() || g.ClusterID() == "" }
 
 // UpdateEpoch lets the other nodes know the greatest epoch that this one has seen. It does
 // not wait.

@@ -293,6 +293,24 @@ func TestJoinLater(t *testing.T) {
 	})
 }
 
+// Two that are to join, and meet each other before who has the cluster is there, look on
+// for it.
+func TestJoinLaterThanEachOther(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		join := func(c *Config) { c.Cluster, c.Join = "", []string{addr(0), addr(1), addr(2)} }
+		one, two := n.start(t, 1, join), n.start(t, 2, join)
+		see(t, 10*time.Second, "n1 n2", one, two)
+		time.Sleep(20 * time.Second)
+		first := n.start(t, 0, nil)
+		see(t, 20*time.Second, "n0 n1 n2", first, one, two)
+		time.Sleep(5 * time.Second) // the last have told that they belong to a cluster
+		for _, d := range []*node{first, one, two} {
+			require.Equal(t, "aa", d.g.ClusterID())
+			d.stop()
+		}
+	})
+}
+
 // A new secret can be brought in node by node: at each step all members hear each other.
 // Who has another one is not heard.
 func TestSecrets(t *testing.T) {
