@@ -1,0 +1,84 @@
+package fleet
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/node"
+	"github.com/egretstream/egret/node/process"
+	"github.com/egretstream/egret/task"
+	"github.com/egretstream/egret/topology"
+)
+
+// A childConfig is the first line that a child reads. It ends when there is nothing more
+// to read, so none is left behind.
+type childConfig struct {
+	Name     string           `json:"name"`
+	Listen   string           `json:"listen"`
+	Join     []string         `json:"join"`
+	Data     string           `json:"data"`
+	Pace     cluster.Pace     `json:"pace"`
+	Patience cluster.Patience `json:"patience"`
+	Insecure bool             `json:"insecure"`
+	Log      string           `json:"log"` // file; "": none
+}
+
+// Child is a node of a fleet, in the process that it is. It returns when the process is
+// interrupted, or when who has started it is gone.
+func Child(in io.Reader) error {
+	lines := bufio.NewReader(in)
+	line, err := lines.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("a node of a fleet is started by chaos live: %w", err)
+	}
+	var c childConfig
+	if err := json.Unmarshal(line, &c); err != nil {
+		return err
+	}
+	go func() { // ends with the process
+		_, _ = io.Copy(io.Discard, lines)
+		os.Exit(1)
+	}()
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	logger := slog.New(slog.DiscardHandler)
+	if c.Log != "" {
+		f, err := os.OpenFile(c.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		logger = slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	p, err := process.Start(context.Background(), process.Config{
+		Listen: c.Listen, Join: c.Join, Data: c.Data, Name: c.Name, Pace: c.Pace, Patience: c.Patience, Insecure: c.Insecure, Logger: logger,
+		Program: node.Program{Topologies: []*topology.Topology{Numbers()}, Settings: func(cluster.Run, *cluster.Spec) (*task.Settings, error) {
+			return settings(logger), nil
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	<-interrupted
+	return errors.Join(p.Close())
+}
+
+// settings are the defaults of egret.Config, but for replays: a sink that cannot tell the
+// recorder fails its numbers until it can.
+func settings(logger *slog.Logger) *task.Settings {
+	return &task.Settings{
+		ParcelSize: 256, Linger: time.Millisecond, MaxPending: 65536, PendingBytes: 64 << 20, QueuedBytes: 64 << 20, TreeSize: 256,
+		MessageTimeout: 30 * time.Second, MaxReplays: -1, StuckAfter: 10 * time.Second, Logger: logger,
+		Event: func(e task.Event) { logger.Warn("event", "event", fmt.Sprint(e)) },
+	}
+}

@@ -1,0 +1,112 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret/cluster"
+)
+
+// childVariable makes a child of a process of this test.
+const childVariable = "EGRET_FLEET_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		if err := Child(os.Stdin); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func child() *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	c := exec.Command(self)
+	c.Env = append(os.Environ(), childVariable+"=1")
+	return c
+}
+
+// played runs a plan and requires what must hold of each.
+func played(t *testing.T, o Options, deeds string) *Report {
+	t.Helper()
+	var err error
+	o.Deeds, err = Parse(deeds)
+	require.NoError(t, err)
+	o.Dir, o.Command, o.Logs = t.TempDir(), child, os.Getenv("LOGS")
+	o.Said = func(at time.Duration, text string) { t.Logf("%.3fs %s", at.Seconds(), text) }
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	rep, err := Run(ctx, o)
+	require.NoError(t, err)
+	rep.Print(t.Output())
+	require.Zero(t, rep.Lost, "numbers that were never executed: %v", rep.LostOnes)
+	require.Empty(t, rep.Open)
+	require.Empty(t, rep.Strange)
+	for _, p := range rep.Parts {
+		require.Empty(t, p.Err, p.What)
+		require.Empty(t, p.Restarted, "%s: lives of tasks that it does not concern", p.What)
+	}
+	return rep
+}
+
+func TestKillWorker(t *testing.T) {
+	rep := played(t, Options{Nodes: 3, Rate: 2000, Duration: 3 * time.Second, Pace: cluster.Quick, Hurry: true}, "at 1s kill worker")
+	require.Len(t, rep.Parts, 1)
+	require.Positive(t, rep.Parts[0].Replaced)
+}
+
+// What takes long: EGRET_LONG=1.
+func TestScenarios(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		nodes int
+		deeds string
+		short bool
+		check func(*testing.T, *Report)
+	}{
+		{"rebalance", 3, "at 1s rebalance pass=5; at 3s rebalance pass=3", true, undisturbed},
+		{"drain", 3, "at 1s drain node/3", true, undisturbed},
+		{"worker", 3, "at 1s kill worker for 1s", false, replaced},
+		{"leader", 3, "at 1s kill leader for 2s", false, nil},
+		{"restart of the leader", 3, "at 1s restart leader", false, nil},
+		{"two of five", 5, "at 1s kill leader worker for 2s", false, replaced},
+		{"zombie", 3, "at 1s stall worker for 4s", false, replaced},
+		{"zombie that led", 3, "at 1s stall leader for 4s", false, nil},
+		{"roll", 3, "at 1s roll", false, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := Options{Nodes: tt.nodes, Rate: 1000, Duration: 6 * time.Second, Pace: cluster.Quick, Hurry: tt.short}
+			if os.Getenv("EGRET_LONG") != "" {
+				o.Rate = 5000
+			} else if !tt.short {
+				return
+			}
+			rep := played(t, o, tt.deeds)
+			if tt.check != nil {
+				tt.check(t, rep)
+			}
+		})
+	}
+}
+
+// undisturbed is a report of a plan that was changed in good order.
+func undisturbed(t *testing.T, rep *Report) {
+	require.Zero(t, rep.Again)
+	require.Zero(t, rep.Counts.Lost)
+	for _, p := range rep.Parts {
+		require.Zero(t, p.Replaced)
+	}
+}
+
+func replaced(t *testing.T, rep *Report) { require.Positive(t, rep.Parts[0].Replaced) }
