@@ -38,7 +38,7 @@ chaos live runs a topology of this program and does harm to its tasks.`,
 		},
 		RunE: func(*cobra.Command, []string) error { return &usageError{errors.New("use chaos sim or chaos live")} },
 	}
-	c.AddCommand(chaosSimCommand(), chaosLiveCommand(topologies))
+	c.AddCommand(chaosSimCommand(), chaosLiveCommand(topologies), fleetNodeCommand())
 	return c
 }
 

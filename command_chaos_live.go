@@ -41,8 +41,13 @@ func chaosLiveCommand(topologies []*topology.Topology) *cobra.Command {
 	if len(topologies) == 1 {
 		return liveCommand(topologies[0], "live")
 	}
-	c := &cobra.Command{Use: "live NAME", Short: "Run a topology and do harm to its tasks", Args: cobra.ArbitraryArgs}
-	c.RunE = func(_ *cobra.Command, args []string) error {
+	c := &cobra.Command{Use: "live NAME", Short: "Run a topology and do harm to its tasks, or to the nodes of a cluster", Args: cobra.ArbitraryArgs}
+	var nodes fleetOptions
+	nodes.add(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if c.Flags().Changed("nodes") {
+			return nodes.live(c, args)
+		}
 		_, err := chosen(topologies, args)
 		return &usageError{err} // a known one is a command of its own
 	}

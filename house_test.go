@@ -78,13 +78,15 @@ var house = map[string]room{
 	// live is given what runs a topology, as bench is.
 	"chaos/live": {hosts, false, "amount tuple actor spout bolt topology acker task chaos"},
 
+	"chaos/live/fleet": {hosts, false, "amount tuple spout bolt topology task broker/wire cluster node node/process"},
+
 	"cluster/consensus": {hosts, false, "cluster"},
 	"cluster/gossip":    {hosts, false, "cluster"},
 
 	// bench is given what runs a topology, so that the root can have it as a command.
 	"bench":      {roof, false, "amount tuple metrics spout spout/from bolt bolt/to topology"},
 	"bench/pair": {hosts, false, "tuple metrics actor actor/host broker broker/wire cluster node task topology"},
-	".":          {roof, true, "amount tuple metrics actor spout bolt topology graph task node node/process broker/wire cluster actor/host metrics/scrape state/disk chaos chaos/live chaos/sim bench bench/pair"},
+	".":          {roof, true, "amount tuple metrics actor spout bolt topology graph task node node/process broker/wire cluster actor/host metrics/scrape state/disk chaos chaos/live chaos/live/fleet chaos/sim bench bench/pair"},
 	// The test kit is for users' tests, and runs what ships.
 	"egrettest":     {roof, true, ". amount tuple spout bolt topology acker task"},
 	"bolt/bolttest": {roof, true, ". spout bolt topology egrettest"},

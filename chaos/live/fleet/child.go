@@ -33,6 +33,9 @@ type childConfig struct {
 	Log      string           `json:"log"` // file; "": none
 }
 
+// departWithin is for the tasks of a node that is interrupted to be moved away.
+const departWithin = 20 * time.Second
+
 // Child is a node of a fleet, in the process that it is. It returns when the process is
 // interrupted, or when who has started it is gone.
 func Child(in io.Reader) error {
@@ -70,7 +73,10 @@ func Child(in io.Reader) error {
 		return err
 	}
 	<-interrupted
-	return errors.Join(p.Close())
+	ctx, cancel := context.WithTimeout(context.Background(), departWithin)
+	defer cancel()
+	err = p.Depart(ctx)
+	return errors.Join(err, p.Close())
 }
 
 // settings are the defaults of egret.Config, but for replays: a sink that cannot tell the

@@ -163,6 +163,23 @@ func (d *Deed) check() error {
 	return nil
 }
 
+// Fits says what a deed is for that a fleet of so many nodes does not have.
+func (d Deed) Fits(nodes int) error {
+	for _, w := range d.Who {
+		if digits, is := strings.CutPrefix(w, "node/"); is {
+			if n, _ := strconv.Atoi(digits); n > nodes {
+				return fmt.Errorf("%q: there are nodes 1 to %d", d, nodes)
+			}
+		}
+	}
+	for name := range d.Parallel {
+		if name != passName && name != sinkName && name != numbersName {
+			return fmt.Errorf("%q: the components are %s, %s and %s", d, numbersName, passName, sinkName)
+		}
+	}
+	return nil
+}
+
 func (d Deed) String() string {
 	text := "at " + d.At.String()
 	if d.Every > 0 {

@@ -26,6 +26,7 @@ import (
 // A ship is one node of a fleet, through all its processes.
 type ship struct {
 	name    string // node/1
+	number  int
 	config  childConfig
 	space   string // its network namespace; "": that of this process
 	cmd     *exec.Cmd
@@ -33,6 +34,7 @@ type ship struct {
 	ended   chan struct{} // closed when the process has
 	running bool
 	frozen  bool
+	cut     bool // nobody here reaches it
 }
 
 // A fleet is some nodes, each a process. Its methods are called by one goroutine at a
@@ -65,16 +67,15 @@ func free() (string, error) {
 }
 
 // add makes a node that is not started yet.
-func (f *fleet) add(dir string, o *Options, addr, space string) error {
+func (f *fleet) add(dir string, o *Options, addr, space string) {
 	name := "node/" + strconv.Itoa(len(f.ships)+1)
-	s := &ship{name: name, space: space, config: childConfig{
+	s := &ship{name: name, number: len(f.ships) + 1, space: space, config: childConfig{
 		Name: name, Listen: addr, Data: filepath.Join(dir, strconv.Itoa(len(f.ships)+1)), Pace: o.Pace, Patience: o.Patience, Insecure: space != "",
 	}}
 	if o.Logs != "" {
 		s.config.Log = filepath.Join(o.Logs, strconv.Itoa(len(f.ships)+1)+".log")
 	}
 	f.ships = append(f.ships, s)
-	return nil
 }
 
 // start starts a process of a node. The first node founds the cluster; afterwards each
@@ -193,7 +194,7 @@ func (f *fleet) ask(ctx context.Context, q *node.Request) (a *node.Answer, err e
 	err = errors.New("no node is running")
 	for i := range f.ships {
 		s := f.ships[(f.asked+i)%len(f.ships)]
-		if !s.running || s.frozen {
+		if !s.running || s.frozen || s.cut {
 			continue
 		}
 		if a, err = f.askOne(ctx, s, q); err == nil && (a.Error == nil || a.Error.Reason != node.ErrNoQuorum) {

@@ -53,10 +53,7 @@ func played(t *testing.T, o Options, deeds string) *Report {
 	require.Zero(t, rep.Lost, "numbers that were never executed: %v", rep.LostOnes)
 	require.Empty(t, rep.Open)
 	require.Empty(t, rep.Strange)
-	for _, p := range rep.Parts {
-		require.Empty(t, p.Err, p.What)
-		require.Empty(t, p.Restarted, "%s: lives of tasks that it does not concern", p.What)
-	}
+	require.NoError(t, rep.Failed())
 	return rep
 }
 

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -63,9 +64,28 @@ type Counts struct {
 	Restarts int64 `json:"restarts"`
 }
 
-// Failed reports whether something is not as it must be.
-func (r *Report) Failed() bool {
-	return r.Lost > 0 || r.Open != "" || r.Strange != "" || slices.ContainsFunc(r.Parts, func(p *Part) bool { return p.Err != "" || len(p.Restarted) > 0 })
+// Failed says what is not as it must be, nil for nothing.
+func (r *Report) Failed() error {
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if r.Lost > 0 {
+		fail("%s never executed", amount.Of(r.Lost, "number"))
+	}
+	if r.Open != "" {
+		fail("the topology has not come to its end: %s", r.Open)
+	}
+	if r.Strange != "" {
+		fail("the recorder was told what cannot be: %s", r.Strange)
+	}
+	for _, p := range r.Parts {
+		if p.Err != "" {
+			fail("%s: %s", p.What, p.Err)
+		}
+		if n := len(p.Restarted); n > 0 {
+			fail("%s: %s had a new life that need not have: %s", p.What, amount.Of(int64(n), "task"), strings.Join(p.Restarted, ", "))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (r *run) report(open string) *Report {

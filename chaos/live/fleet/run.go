@@ -130,9 +130,7 @@ func (r *run) launch(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := r.fleet.add(r.Dir, &r.Options, addr, space); err != nil {
-			return err
-		}
+		r.fleet.add(r.Dir, &r.Options, addr, space)
 	}
 	for _, s := range r.fleet.ships {
 		if err := r.fleet.start(s); err != nil {
@@ -296,16 +294,19 @@ func (r *run) count(ctx context.Context) {
 
 // choose says who is meant.
 func (r *run) choose(ctx context.Context, who []string) (all []*ship, err error) {
-	v, err := r.fleet.view(ctx)
+	var v *node.View
+	if slices.Contains(who, Leader) || slices.Contains(who, Worker) {
+		v, err = r.fleet.until(ctx, "there is a leader", func(v *node.View) bool { return v.Leader != 0 })
+		if err != nil {
+			return nil, err
+		}
+	}
 	for _, w := range who {
 		var of []*ship
 		for _, s := range r.fleet.ships {
 			fits := s.name == w
 			if w == Leader || w == Worker {
-				if err != nil {
-					return nil, err
-				}
-				fits = (r.names[v.Leader] == s.name) == (w == Leader) && s.running && !s.frozen && (w == Leader || tasksOf(v, s.name) > 0)
+				fits = (r.names[v.Leader] == s.name) == (w == Leader) && s.running && !s.frozen && !s.cut && (w == Leader || tasksOf(v, s.name) > 0)
 			}
 			if fits && !slices.Contains(all, s) {
 				of = append(of, s)
@@ -414,11 +415,17 @@ func (r *run) do(ctx context.Context, s step, p *Part) (end *step, err error) {
 		if r.net == nil {
 			return nil, errors.New("nodes can be cut from each other with --netns only")
 		}
-		for _, who := range s.who {
-			r.harmed[who.cmd.Process.Pid] = true
+		cut := func(on bool) func() error {
+			return func() error {
+				return each(func(who *ship) error {
+					r.harmed[who.cmd.Process.Pid] = true
+					who.cut = on
+					return r.net.cut(who.number, on)
+				})
+			}
 		}
-		err = each(func(who *ship) error { return r.net.cut(who.name, true) })
-		end = &step{end: func() error { return each(func(who *ship) error { return r.net.cut(who.name, false) }) }}
+		err = cut(true)()
+		end = &step{end: cut(false)}
 	case Rebalance:
 		p.renewed = map[string]bool{}
 		for name := range s.do.Parallel {
