@@ -147,3 +147,34 @@ func TestChaosLiveHelp(t *testing.T) {
 		require.NoError(t, p.Live(), usage)
 	}
 }
+
+func TestChaosFleetRefuses(t *testing.T) {
+	for line, want := range map[string]string{
+		"--nodes 0":                             "--nodes is 0: use 1 to 9",
+		"--nodes 3":                             "nothing is to be done: say what, as in 'at 5s kill worker'",
+		"--nodes 3 at@5s@maim@worker":           `"maim" cannot be done to nodes`,
+		"--nodes 3 at@5s@kill@node/4":           "there are nodes 1 to 3",
+		"--nodes 3 at@5s@rebalance@count=4":     "the components are numbers, pass and sink",
+		"--nodes 3 at@5s@cut@worker@for@2s":     "needs --netns",
+		"--nodes 3 --pace slow at@5s@roll":      `--pace is "slow"`,
+		"--nodes 3 --rate 0 at@5s@roll":         "--rate is 0",
+		"--nodes 3 --duration 1ms at@5s@roll":   "--duration is 1ms",
+		"--nodes 3 at@5s@kill@worker at@1s@die": `"die" cannot be done`,
+	} {
+		t.Run(line, func(t *testing.T) {
+			args := []string{"chaos", "live"}
+			for _, a := range strings.Fields(line) {
+				args = append(args, strings.ReplaceAll(a, "@", " "))
+			}
+			code, out, errs := runLine([]*topology.Topology{greet(io.Discard), harmless(false)}, args...)
+			require.Equal(t, ExitUsage, code, errs)
+			require.Empty(t, out)
+			require.Contains(t, errs, want)
+		})
+	}
+	_, out, _ := runLine([]*topology.Topology{greet(io.Discard), harmless(false)}, "chaos", "live", "--help")
+	require.Contains(t, out, "stall WHO... for 10s ")
+	code, _, errs := runLine([]*topology.Topology{greet(io.Discard)}, "chaos", fleetMember)
+	require.Equal(t, ExitFailed, code)
+	require.Contains(t, errs, "is started by chaos live")
+}

@@ -86,6 +86,9 @@ func TestScenarios(t *testing.T) {
 			o := Options{Nodes: tt.nodes, Rate: 1000, Duration: 6 * time.Second, Pace: cluster.Quick, Hurry: tt.short}
 			if os.Getenv("EGRET_LONG") != "" {
 				o.Rate = 5000
+				if tt.name == "roll" {
+					o.Duration = 10 * time.Second
+				}
 			} else if !tt.short {
 				return
 			}

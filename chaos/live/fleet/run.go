@@ -39,7 +39,7 @@ const (
 	startWithin = 60 * time.Second // for all nodes to be members, and voters
 	deedWithin  = 30 * time.Second // for what a deed waits for
 	endWithin   = 60 * time.Second // without a number, then it is not waited any more
-	endAgain    = 3 * time.Second  // a node that was rolled is left alone so long
+	endAgain    = time.Second      // a node that was rolled is left alone so long
 	lookEvery   = 10 * time.Millisecond
 	countEvery  = time.Second
 )

@@ -76,15 +76,20 @@ type telling struct {
 	err   error
 }
 
-// number tells of a number and waits for the answer. It is the body of a sink.
+// number is the body of a sink.
 func (t *teller) number(ctx context.Context, in tuple.Tuple, _ func(...any)) error {
+	return t.tell(ctx, in.Int64("n"), in.Int64("at"))
+}
+
+// tell tells of a number, emitted at a time, and waits for the answer.
+func (t *teller) tell(ctx context.Context, n, at int64) error {
 	t.mu.Lock()
 	if t.open == nil {
 		t.open = &telling{done: make(chan struct{})}
 	}
 	b := t.open
-	b.frame = binary.BigEndian.AppendUint64(b.frame, uint64(in.Int64("n")))
-	b.frame = binary.BigEndian.AppendUint64(b.frame, uint64(in.Int64("at")))
+	b.frame = binary.BigEndian.AppendUint64(b.frame, uint64(n))
+	b.frame = binary.BigEndian.AppendUint64(b.frame, uint64(at))
 	t.wake()
 	t.mu.Unlock()
 	select {

@@ -1,0 +1,96 @@
+package fleet
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// numbersOf is what a node tells of numbers that were emitted at a time.
+func numbersOf(at time.Time, all ...int64) (text []byte) {
+	for _, n := range all {
+		text = binary.BigEndian.AppendUint64(text, uint64(n))
+		text = binary.BigEndian.AppendUint64(text, uint64(at.UnixNano()))
+	}
+	return text
+}
+
+// Numbers 0, 2, 4, ... are in one split and 1, 3, 5, ... in the other one.
+func TestRecorder(t *testing.T) {
+	r, err := StartRecorder("127.0.0.1:0", 10, 2)
+	require.NoError(t, err)
+	defer r.Close()
+	require.NoError(t, r.executed(numbersOf(time.Now(), 0, 1, 2, 5)))
+	m := r.mark()
+	earlier := r.began
+	require.NoError(t, r.executed(numbersOf(time.Now(), 4, 7, 6))) // new ones
+	require.Zero(t, m.late)
+	require.NoError(t, r.executed(numbersOf(time.Now(), 3))) // passed over before
+	require.EqualValues(t, 1, m.late)
+	require.NoError(t, r.executed(numbersOf(earlier, 8))) // under way
+	require.EqualValues(t, 2, m.late)
+	require.Zero(t, m.again)
+	require.NoError(t, r.executed(numbersOf(time.Now(), 2, 4)))
+	require.EqualValues(t, 3, m.late)
+	require.EqualValues(t, 2, m.again)
+	distinct, all := r.done()
+	require.EqualValues(t, 9, distinct)
+	require.EqualValues(t, 11, all)
+	first, n := r.missing()
+	require.Equal(t, []int64{9}, first)
+	require.EqualValues(t, 1, n)
+	require.Error(t, r.executed(numbersOf(time.Now(), 10)), "there is no such number")
+}
+
+// A life in a process that was not harmed is one too many; others have their reasons.
+func TestLives(t *testing.T) {
+	rec, err := StartRecorder("127.0.0.1:0", 10, 2)
+	require.NoError(t, err)
+	defer rec.Close()
+	r := &run{recorder: rec, fleet: newFleet(nil), harmed: map[int]bool{2: true}}
+	a, b, c := life{passName, 0}, life{sinkName, 0}, life{passName, 1}
+	rec.hasLives(1, []life{a})
+	rec.hasLives(2, []life{b})
+	rec.hasLives(1, []life{c})
+	p := &Part{mark: rec.mark()}
+	rec.hasLives(3, []life{a}) // moved
+	rec.hasLives(1, []life{b}) // 2 is dead
+	rec.hasLives(1, []life{c}) // why?
+	r.reportLives([]*Part{p})
+	require.Equal(t, 1, p.Moved)
+	require.Equal(t, 1, p.Replaced)
+	require.Equal(t, []string{"pass/1 on ?"}, p.Restarted)
+	require.ErrorContains(t, (&Report{Parts: []*Part{p}}).Failed(), "need not have")
+}
+
+// A sink's number is acked only when the recorder has it.
+func TestTeller(t *testing.T) {
+	r, err := StartRecorder("127.0.0.1:0", 10, 2)
+	require.NoError(t, err)
+	tell := &teller{addr: r.Addr()}
+	tell.life(sinkName, 1)
+	require.NoError(t, tell.tell(t.Context(), 3, 0))
+	_, all := r.done()
+	require.EqualValues(t, 1, all)
+	require.Len(t, r.lives, 1)
+	r.Close()
+	require.Error(t, tell.tell(t.Context(), 3, 0))
+
+	// One that does not answer holds the number, until its task ends.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	mute := &teller{addr: l.Addr().String()}
+	done := make(chan error, 1)
+	go func() { done <- mute.tell(ctx, 3, 0) }()
+	conn, err := l.Accept()
+	require.NoError(t, err)
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	conn.Close()
+	l.Close()
+}
