@@ -146,16 +146,12 @@ func (r *run) launch(ctx context.Context) error {
 	}
 	r.say("%d nodes are started, and it is waited until %d vote", r.Nodes, voters)
 	_, err := r.fleet.until(ctx, "all nodes are members and vote", func(v *node.View) bool {
-		have := 0
 		for _, m := range v.Members {
 			if m.Alive {
 				r.names[m.Node] = m.Name
 			}
-			if m.Voter {
-				have++
-			}
 		}
-		return len(r.names) == r.Nodes && v.Leader != 0 && have >= voters
+		return len(r.names) == r.Nodes && v.Leader != 0 && len(v.Voters) >= voters
 	})
 	return err
 }
