@@ -140,7 +140,7 @@ func (f *fleet) kill(s *ship) {
 	if s.running {
 		_ = s.cmd.Process.Kill()
 		<-s.ended
-		s.running = false
+		s.running, s.frozen = false, false
 	}
 }
 
@@ -151,6 +151,9 @@ func (f *fleet) freeze(s *ship) error {
 }
 
 func (f *fleet) thaw(s *ship) error {
+	if !s.frozen { // killed meanwhile
+		return nil
+	}
 	s.frozen = false
 	return s.cmd.Process.Signal(syscall.SIGCONT)
 }
@@ -162,7 +165,7 @@ func (f *fleet) interrupt(s *ship, within time.Duration) error {
 	}
 	select {
 	case <-s.ended:
-		s.running = false
+		s.running, s.frozen = false, false
 		return nil
 	case <-time.After(within):
 		f.kill(s)

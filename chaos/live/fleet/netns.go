@@ -17,8 +17,7 @@ var ErrPermission = errors.New("network namespaces cannot be made here")
 //	egret-br0 10.83.0.1 --+-- eg1 = eth0 10.83.0.2 in egret-1
 //	                      +-- eg2 = eth0 10.83.0.3 in egret-2
 type bridge struct {
-	nodes int
-	undo  [][]string // commands, the last first
+	undo [][]string // commands, the last first
 }
 
 const (
@@ -42,7 +41,10 @@ func newBridge(nodes int) (b *bridge, err error) {
 	if _, err := exec.LookPath("ip"); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPermission, err)
 	}
-	b = &bridge{nodes: nodes}
+	if ip("link", "show", bridgeName) == nil {
+		return nil, fmt.Errorf("there is a bridge %s already: another run uses it, or one was killed; then remove what it has left: ip link del %s; ip link del %s; ip netns del egret-1; and so on", bridgeName, bridgeName, cutName)
+	}
+	b = &bridge{}
 	do := func(undo string, args string) {
 		if err != nil {
 			return
@@ -66,7 +68,10 @@ func newBridge(nodes int) (b *bridge, err error) {
 		do("", "-n "+space+" link set lo up")
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", ErrPermission, err), b.close())
+		if strings.Contains(err.Error(), "not permitted") || strings.Contains(err.Error(), "denied") {
+			err = fmt.Errorf("%w: %w", ErrPermission, err)
+		}
+		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
 }
