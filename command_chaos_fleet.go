@@ -48,13 +48,14 @@ DEEDS are one or several with semicolons between them, each at 5s or every 8s:
 
 WHO is node/1, leader, or worker: a node with tasks that does not lead.`
 	c.Example = "  " + program() + ` chaos live --nodes 3 --rate 20000 --duration 30s 'at 5s kill worker for 5s; at 20s kill leader'
-  ` + program() + ` chaos live --nodes 3 --duration 170s 'every 8s kill worker for 3s'`
+  ` + program() + ` chaos live --nodes 3 --settle 2s --rate 2000 --duration 125s 'every 6s kill worker for 2s'`
 	f := c.Flags()
 	f.SortFlags = false
 	f.IntVar(&o.run.Nodes, "nodes", 0, fmt.Sprintf("run a cluster of so many nodes, up to %d", mostFleet))
 	f.IntVar(&o.run.Rate, "rate", 20_000, "numbers a second")
 	f.DurationVar(&o.run.Duration, "duration", 30*time.Second, "of the input")
 	f.StringVar(&o.pace, "pace", cluster.Calm.String(), "how quickly a dead node is noticed: calm or quick")
+	f.DurationVar(&o.run.Patience.Settle, "settle", 10*time.Second, "a node has been there for so long before tasks are moved to it")
 	f.Uint64Var(&o.run.Seed, "seed", 1, "draws who is a worker")
 	f.BoolVar(&o.run.Netns, "netns", false, "each node in a network namespace of its own, for cut; needs root and ip")
 	f.StringVar(&o.logs, "logs", "", "directory for the logs of the nodes (default: none)")
@@ -72,6 +73,9 @@ func (o *fleetOptions) live(c *cobra.Command, args []string) (err error) {
 	}
 	if o.run.Duration < time.Second || o.run.Duration > time.Hour {
 		errs = append(errs, fmt.Errorf("--duration is %v: use 1s to 1h", o.run.Duration))
+	}
+	if o.run.Patience.Settle <= 0 {
+		errs = append(errs, fmt.Errorf("--settle is %v: use a time above 0", o.run.Patience.Settle))
 	}
 	switch o.pace {
 	case cluster.Calm.String():

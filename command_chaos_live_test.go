@@ -159,6 +159,7 @@ func TestChaosFleetRefuses(t *testing.T) {
 		"--nodes 3 --pace slow at@5s@roll":      `--pace is "slow"`,
 		"--nodes 3 --rate 0 at@5s@roll":         "--rate is 0",
 		"--nodes 3 --duration 1ms at@5s@roll":   "--duration is 1ms",
+		"--nodes 3 --settle 0s at@5s@roll":      "--settle is 0s",
 		"--nodes 3 at@5s@kill@worker at@1s@die": `"die" cannot be done`,
 	} {
 		t.Run(line, func(t *testing.T) {
