@@ -117,6 +117,9 @@ func Start(c Config) (*Gossip, error) {
 	if joined == 0 && c.MustJoin {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrAlone, err), g.Shutdown())
 	}
+	if joined == 0 && err != nil { // else nobody could tell why a node that joins does not go on
+		g.logger.Warn("no node to join has answered yet; they are tried until one does", "error", err)
+	}
 	g.loops.Go(g.keep)
 	return g, nil
 }

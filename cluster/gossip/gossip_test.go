@@ -270,13 +270,18 @@ func TestTwice(t *testing.T) {
 // who want it to be one.
 func TestJoinLater(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
-		lone := n.start(t, 1, func(c *Config) { c.Cluster = "" })
+		var logged buffer
+		lone := n.start(t, 1, func(c *Config) {
+			c.Cluster, c.Logger = "", slog.New(slog.NewTextHandler(&logged, nil))
+		})
 		must := &node{t: t, config: config(2, func(c *Config) { c.MustJoin = true })}
 		err := must.start(n)
 		require.ErrorIs(t, err, ErrAlone)
 		require.ErrorContains(t, err, addr(0)+": ")
 		time.Sleep(time.Hour)
 		see(t, 0, "n1", lone)
+		require.Equal(t, 1, strings.Count(logged.String(), "no node to join has answered yet"), "said, and once: %s", logged.String())
+		require.Contains(t, logged.String(), addr(0)+": ", "and why")
 		first := n.start(t, 0, nil)
 		see(t, 10*time.Second, "n0 n1", first, lone)
 		require.NoError(t, must.start(n))
