@@ -268,7 +268,7 @@ func (l *Link) deliver(f *broker.Frame) error {
 		if err != nil {
 			return err
 		}
-		l.give(f.Run, h.To, &task.Encoded{From: h.From, FromLife: h.FromLife, To: h.To, Tuples: h.Tuples, Bytes: f.Payload})
+		l.give(f.Run, h.To, &task.Encoded{From: h.From, FromLife: h.FromLife, To: h.To, Plan: h.Plan, Tuples: h.Tuples, Bytes: f.Payload})
 	case broker.Task:
 		msg, err := task.DecodeMessage(f.Payload)
 		if err != nil {

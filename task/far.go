@@ -26,6 +26,7 @@ type Far struct {
 type Encoded struct {
 	From, To tuple.TaskID
 	FromLife tuple.Incarnation
+	Plan     uint32 // the sender's
 	Tuples   int
 	// Bytes are the link's when they are sent, until it gives them back; and of the task
 	// that gets them, for ever: what is decoded points into them.
@@ -64,7 +65,7 @@ func (o *outbox) sendFar(pr *pair, p *tuple.Parcel) {
 		}
 		if err == nil {
 			pr.link.gave(len(b))
-			o.c.say(pr.task, &Encoded{From: p.From, To: p.To, FromLife: p.FromLife, Tuples: p.Len(), Bytes: b})
+			o.c.say(pr.task, &Encoded{From: p.From, To: p.To, FromLife: p.FromLife, Plan: p.Plan, Tuples: p.Len(), Bytes: b})
 			break
 		}
 		if !o.cannotTravel(pr, p, err) {

@@ -343,7 +343,7 @@ func (o *outbox) block() {
 
 func (o *outbox) send(pr *pair, p *tuple.Parcel) {
 	n := p.Len()
-	pr.dry = false
+	pr.dry, p.Plan = false, o.c.plan.Epoch
 	if pr.meter.Sent(n); pr.meter.Room() <= 0 {
 		pr.pace.at = o.c.now
 	}

@@ -56,38 +56,48 @@ func (c *core) replan(m *replanned) {
 	}
 }
 
-// tooEarly keeps what is said by a life of a later plan, or knows of one, until that
-// plan is known here too: it came by another way.
+// tooEarly keeps what is said by a life of a later plan, or by a task that knows that
+// plan, until it is known here too: it came by another way. What comes of a parcel must
+// go to the lives of the plan in which it was sent, and by the way that it has there.
 //
 // It is bounded by the first limits of those lives.
 func (c *core) tooEarly(msg any) bool {
-	var life tuple.Incarnation
+	epoch := c.plan.Epoch
 	switch m := msg.(type) {
 	case *Encoded:
-		life = m.FromLife
+		epoch = max(m.Plan, m.FromLife.Epoch())
 	case *tuple.Parcel:
-		life = m.FromLife
+		epoch = max(m.Plan, m.FromLife.Epoch())
 	case *Limit:
-		life = m.FromLife
+		epoch = m.FromLife.Epoch()
 	case *Ask:
-		life = m.FromLife
+		epoch = m.FromLife.Epoch()
 	case *End:
-		life = m.FromLife
+		epoch = m.FromLife.Epoch()
 	case *Dry:
-		life = m.FromLife
+		epoch = m.FromLife.Epoch()
 	case *acker.Report:
-		life = m.FromLife
+		epoch = m.FromLife.Epoch()
 		for _, d := range m.View {
-			life = max(life, d.Life)
+			epoch = max(epoch, d.Life.Epoch())
 		}
 	}
-	if life.Epoch() <= c.plan.Epoch {
+	if epoch <= c.plan.Epoch && (len(c.early) == 0 || !inOrder(msg)) {
 		return false
 	}
 	if !mutation.Is(mutation.EarlyDropped) {
 		c.early = append(c.early, msg)
 	}
 	return true
+}
+
+// inOrder reports whether a message must not overtake others of its sender.
+func inOrder(msg any) bool {
+	switch msg.(type) {
+	case *Encoded, *tuple.Parcel, *End, *Dry:
+		return true
+	}
+	return false
 }
 
 func (r *reporter) grow(n int) {

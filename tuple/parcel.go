@@ -68,10 +68,11 @@ type Parcel struct {
 	From, To TaskID
 	FromLife Incarnation
 	ToLife   Incarnation // the parcel is for this life of the receiver and no other
+	Plan     uint32      // epoch of the plan that the sender had when it sent it
 	Input    int         // which of the receiver's inputs
 	Stream   int         // which of the sender's streams; it does not travel
 	Schema   *Schema
-	Opened   time.Duration // when the first tuple was put in, by the sender's host
+	Opened   time.Duration // when the first tuple was put in, by the sender's host; it does not travel
 	Kinds    []Kind        // one per field
 	Cells    []Cell        // len(Kinds) per tuple
 	Slots    []Slot        // tracked parcels only
@@ -83,7 +84,7 @@ type Parcel struct {
 	shape    shape  // of Kinds
 
 	kinds [mostShape]Kind // room for Kinds
-	_     [32]byte        // fills 256 bytes: a parcel shares no cache line with another
+	_     [24]byte        // fills 256 bytes: a parcel shares no cache line with another
 }
 
 // Len returns the number of tuples in p.

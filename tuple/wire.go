@@ -13,7 +13,7 @@ import (
 // signed ones zigzag; fixed widths are little-endian.
 //
 //	version     1 byte
-//	from, to, life of from, life of to, input, opened (signed)
+//	from, to, life of from, life of to, input, plan
 //	kinds       count, then 1 byte each
 //	tuples      count
 //	slots       count, then for each: task, life, seq, edge (8 bytes), tuples
@@ -54,7 +54,7 @@ func AppendParcel(dst []byte, p *Parcel) ([]byte, error) {
 	dst = binary.AppendUvarint(dst, uint64(p.FromLife))
 	dst = binary.AppendUvarint(dst, uint64(p.ToLife))
 	dst = binary.AppendUvarint(dst, uint64(p.Input))
-	dst = binary.AppendVarint(dst, int64(p.Opened))
+	dst = binary.AppendUvarint(dst, uint64(p.Plan))
 	dst = binary.AppendUvarint(dst, uint64(len(p.Kinds)))
 	for _, k := range p.Kinds {
 		dst = append(dst, byte(k))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 	"unsafe"
 )
 
@@ -101,7 +100,7 @@ func (d *decoder) address(p *Parcel) {
 
 func (d *decoder) parcel(p *Parcel) {
 	d.address(p)
-	p.Opened = time.Duration(unzigzag(d.number("time of opening", math.MaxUint64)))
+	p.Plan = uint32(d.number("plan", math.MaxUint32))
 	d.kinds(p)
 	n := int(d.number("number of tuples", MaxParcel))
 	d.slots(p, n)

@@ -9,6 +9,7 @@ import (
 type Head struct {
 	From, To         TaskID
 	FromLife, ToLife Incarnation
+	Plan             uint32
 	Tuples           int
 }
 
@@ -18,11 +19,11 @@ func HeadOf(b []byte) (Head, error) {
 	d := decoder{b: b}
 	var p Parcel
 	d.address(&p)
-	d.number("time of opening", math.MaxUint64)
+	plan := d.number("plan", math.MaxUint32)
 	d.take(d.number("number of fields", math.MaxInt32)) // their kinds
 	n := d.number("number of tuples", MaxParcel)
 	if d.err != nil {
 		return Head{}, fmt.Errorf("%w: %w", ErrCorrupt, d.err)
 	}
-	return Head{p.From, p.To, p.FromLife, p.ToLife, int(n)}, nil
+	return Head{p.From, p.To, p.FromLife, p.ToLife, uint32(plan), int(n)}, nil
 }

@@ -18,8 +18,8 @@ import (
 // requireSame wants two parcels to say the same. Where p has no text a has no
 // pointer, so the bits of the numbers must be equal: a NaN stays the NaN it was.
 func requireSame(t require.TestingT, p, a *Parcel) {
-	require.Equal(t, []any{p.From, p.To, p.FromLife, p.ToLife, p.Input, p.Opened, p.n, TextOf(p.Cells, p.Kinds)},
-		[]any{a.From, a.To, a.FromLife, a.ToLife, a.Input, a.Opened, a.n, a.text})
+	require.Equal(t, []any{p.From, p.To, p.FromLife, p.ToLife, p.Input, p.Plan, p.n, TextOf(p.Cells, p.Kinds)},
+		[]any{a.From, a.To, a.FromLife, a.ToLife, a.Input, a.Plan, a.n, a.text})
 	require.True(t, slices.Equal(p.Kinds, a.Kinds), "kinds %v, not %v", a.Kinds, p.Kinds)
 	require.True(t, slices.Equal(p.Slots, a.Slots), "slots %v, not %v", a.Slots, p.Slots)
 	require.True(t, slices.Equal(p.Refs, a.Refs), "refs %v, not %v", a.Refs, p.Refs)
@@ -52,7 +52,7 @@ func full() *Parcel {
 		[]any{nil, false, 63, uint64(127), 0.5, "", []byte{}, time.Unix(0, 0), time.Second, Any(label(""))},
 		[]any{nil, true, -64, uint64(128), math.NaN(), "é", []byte("é"), time.Unix(1<<32, 999), -time.Second, Any(point{3, 4})},
 	)
-	p.From, p.To, p.FromLife, p.ToLife, p.Input, p.Opened = 7, 300, NewIncarnation(1, 2), NewIncarnation(3, 4), 5, -time.Millisecond
+	p.From, p.To, p.FromLife, p.ToLife, p.Input, p.Plan = 7, 300, NewIncarnation(1, 2), NewIncarnation(3, 4), 5, 6
 	p.Slots = []Slot{
 		{TreeID{1, NewIncarnation(1, 1), 41}, 0xe1, 2},
 		{TreeID{math.MaxUint32, math.MaxUint64, math.MaxUint64}, math.MaxUint64, 1},
@@ -131,7 +131,7 @@ func drawParcel(t *rapid.T) *Parcel {
 	p.From, p.To = TaskID(rapid.Uint32().Draw(t, "from")), TaskID(rapid.Uint32().Draw(t, "to"))
 	p.FromLife, p.ToLife = Incarnation(rapid.Uint64().Draw(t, "life")), Incarnation(rapid.Uint64().Draw(t, "life"))
 	p.Input = int(rapid.Int32Range(0, math.MaxInt32).Draw(t, "input"))
-	p.Opened = time.Duration(rapid.Int64().Draw(t, "opened"))
+	p.Plan = rapid.Uint32().Draw(t, "plan")
 	if n > 0 && rapid.Bool().Draw(t, "tracked") {
 		p.Slots = make([]Slot, rapid.OneOf(rapid.IntRange(1, min(n, 3)), rapid.IntRange(1, n)).Draw(t, "slots"))
 		for i := range p.Slots {
