@@ -17,7 +17,7 @@ import (
 func clusterCommands(topologies []*topology.Topology) []*cobra.Command {
 	return []*cobra.Command{
 		nodeCommand(topologies), devCommand(topologies),
-		submitCommand(topologies), statusCommand(), statusOf("activate", "Let the spouts of a topology emit again", cluster.Active),
+		submitCommand(topologies), statusCommand(), listCommand(), statusOf("activate", "Let the spouts of a topology emit again", cluster.Active),
 		statusOf("deactivate", "Let the spouts of a topology emit nothing for now", cluster.Inactive),
 		rebalanceCommand(), killCommand(),
 		membersCommand(), drainCommand(), leaveCommand(), forgetCommand(),

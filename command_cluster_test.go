@@ -189,7 +189,7 @@ NODE`, s.is("status endless -v"))
 		{"status nothing", ExitUnknown, `there is no topology "nothing" in the cluster: it has endless, wordcount`},
 		{"submit nothing", ExitUnknown, `the program of this node has no topology "nothing": it has wordcount, endless`},
 		{"kill nothing", ExitUnknown, `there is no topology "nothing"`},
-		{"activate nothing", ExitUnknown, "egret status shows those that there are"},
+		{"activate nothing", ExitUnknown, "egret list shows those that there are"},
 		{"rebalance endless --parallel on=3", ExitUnknown, "on"},
 		{"drain b", ExitUnknown, `there is no node "b": the cluster has a`},
 		{"submit endless --set evry=3", ExitParameter, `unknown parameter "evry" (have every)`},

@@ -48,7 +48,7 @@ func TestGraphCommand(t *testing.T) {
 		{args: []string{"graph", "b", "--format", "dot", "-o", filepath.Join(dir, "z.svg")}},
 		{args: []string{"graph", "a", "--tasks", "3"}, code: ExitUsage, errs: "unknown flag: --tasks, which is a parameter of the topology a: here it is --set tasks=VALUE\nTry: PROG graph --help\n"},
 		{args: []string{"graph", "a", "--task", "3"}, code: ExitUsage, errs: "unknown flag: --task\n"},
-		{args: []string{"list", "--tasks=3"}, code: ExitUsage, errs: "unknown flag: --tasks, which is a parameter of the topology a: give it to run, or to graph with --set tasks=VALUE"},
+		{args: []string{"topologies", "--tasks=3"}, code: ExitUsage, errs: "unknown flag: --tasks, which is a parameter of the topology a: give it to run, or to graph with --set tasks=VALUE"},
 		{args: []string{"graph"}, code: ExitUsage, errs: "name one of the topologies a or b"},
 		{args: []string{"graph", "c"}, code: ExitUsage, errs: `there is no topology "c": the program has the topologies a and b`},
 		{args: []string{"graph", "a", "b"}, code: ExitUsage, errs: `unknown argument "b": name one topology`},

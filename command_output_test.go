@@ -23,7 +23,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	code, _, _ := runLine(top, "--state", dir, "--name", "a", "--times", "1", "--fail", "reject")
 	require.Equal(t, ExitDead, code)
 	for _, line := range []string{
-		"list", "list --json", "graph", "deadletters list --state " + dir, "deadletters list --json --state " + dir,
+		"topologies", "topologies --json", "graph", "deadletters list --state " + dir, "deadletters list --json --state " + dir,
 		"deadletters show 1-1 --state " + dir, "deadletters show 1-1 --json --state " + dir,
 	} {
 		code, _, errs := runLine(top, strings.Fields(line)...)

@@ -349,12 +349,12 @@ func (p *progress) clear() {
 	}
 }
 
-// listCommand is "list".
-func listCommand(topologies []*topology.Topology) *cobra.Command {
+// topologiesCommand is "topologies".
+func topologiesCommand(topologies []*topology.Topology) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "list",
-		Short: "List the topologies with their parameters and a drawing",
+		Use:   "topologies",
+		Short: "List the topologies of this program with their parameters and a drawing",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var all []listed

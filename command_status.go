@@ -115,6 +115,27 @@ it shows what its components do. Counts are those of the tasks where they are no
 	return c
 }
 
+// listCommand is "list".
+func listCommand() *cobra.Command {
+	o := &statusOptions{}
+	return o.client.command("list", "List the topologies that the cluster has",
+		`Those of the program are shown by "topologies".
+`, cobra.NoArgs, func(ctx context.Context, c *cobra.Command, args []string) error {
+			s, err := o.status(ctx, args)
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return json.NewEncoder(c.OutOrStdout()).Encode(s.Topologies)
+			}
+			if !s.Quorum {
+				fmt.Fprint(c.OutOrStdout(), noQuorum(&node.View{}))
+			}
+			printTopologies(c.OutOrStdout(), s.Topologies)
+			return nil
+		})
+}
+
 // status asks how the cluster is, and what one topology does.
 func (o *statusOptions) status(ctx context.Context, args []string) (*statusJSON, error) {
 	v, err := o.view(ctx)

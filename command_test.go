@@ -185,12 +185,12 @@ func TestCommandOfSeveral(t *testing.T) {
 	require.Equal(t, ExitUsage, code)
 	require.Contains(t, errs, "unknown flag: --times")
 
-	code, out, _ := runLine(both, "list")
+	code, out, _ := runLine(both, "topologies")
 	require.Equal(t, ExitDone, code)
 	for _, text := range []string{"greet (at-least-once)", "other (at-most-once)", "--times INT", "how often (default 3)", "--name STRINGS"} {
 		require.Contains(t, out, text)
 	}
-	code, out, _ = runLine(both, "list", "--json")
+	code, out, _ = runLine(both, "topologies", "--json")
 	require.Equal(t, ExitDone, code)
 	var l []listed
 	require.NoError(t, json.Unmarshal([]byte(out), &l))
@@ -215,7 +215,7 @@ func TestCommandNeedsTopologies(t *testing.T) {
 	require.Equal(t, ExitUsage, code)
 	require.Contains(t, errs, "two topologies have the name greet")
 	wrong := topology.New("wrong", func(b *topology.Builder) { b.Spout("in", nil) })
-	for _, args := range [][]string{{"run"}, {"list"}} {
+	for _, args := range [][]string{{"run"}, {"topologies"}} {
 		code, _, errs = runLine([]*topology.Topology{wrong}, args...)
 		require.NotEqual(t, ExitDone, code)
 		require.Contains(t, errs, "in")

@@ -175,7 +175,7 @@ func command(topologies []*topology.Topology) (*cobra.Command, error) {
 	}
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(runCommand(topologies), listCommand(topologies), graphCommand(topologies), deadLettersCommand(topologies), failing(bench.Command(benchRunner, benchHalver)), chaosCommand(topologies))
+	root.AddCommand(runCommand(topologies), topologiesCommand(topologies), graphCommand(topologies), deadLettersCommand(topologies), failing(bench.Command(benchRunner, benchHalver)), chaosCommand(topologies))
 	root.AddCommand(clusterCommands(topologies)...)
 	showVersion(root)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })

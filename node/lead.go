@@ -1,8 +1,10 @@
 package node
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/egretstream/egret/cluster"
@@ -13,7 +15,6 @@ type lead struct {
 	a      *Agent
 	c      *cluster.Coordinator
 	saves  map[cluster.Run]map[place2]cluster.Position // that wait for an entry
-	asked  time.Duration                               // when the last such entry was asked for
 	counts map[cluster.Home]*counts
 	timer  bool
 	found  time.Duration // when the first entry is asked for again
@@ -45,8 +46,40 @@ func (a *Agent) decide() {
 		a.propose(cluster.Entry{Found: &cluster.Found{Cluster: a.Cluster}}, nil)
 	}
 	for _, e := range a.lead.c.Decide(a.ctx.Now(), &a.state, a.wall(), nil) {
+		a.announce(&e)
 		a.propose(e, nil)
 	}
+}
+
+// announce tells people of what is decided without them.
+func (a *Agent) announce(e *cluster.Entry) {
+	switch {
+	case e.SetPlan != nil && e.SetPlan.Base != 0:
+		sub := a.state.Submission(e.SetPlan.Topology)
+		var moves []string
+		for _, m := range movesOf(sub, e.SetPlan.Plan) {
+			moves = append(moves, fmt.Sprintf("%s from %s to %s", m.Task, a.nameOf(m.From.Node), a.nameOf(m.To.Node)))
+		}
+		if n := len(moves); n > mostMoves {
+			moves = append(moves[:mostMoves], fmt.Sprintf("and %d others", n-mostMoves))
+		}
+		if len(moves) > 0 {
+			a.Tell("a node is gone, and its tasks begin anew elsewhere", "topology", sub.Topology, "tasks", strings.Join(moves, ", "))
+		}
+	case e.Finish != nil && e.Finish.Status == cluster.Failed:
+		a.Tell("a topology has failed", "topology", e.Finish.Topology, "error", e.Finish.Reason)
+	}
+}
+
+// mostMoves is how many moves are told.
+const mostMoves = 10
+
+// nameOf is what people call a node.
+func (a *Agent) nameOf(id cluster.NodeID) string {
+	if n, known := a.state.Node(id); known {
+		return n.Name
+	}
+	return id.String()
 }
 
 // propose asks for an entry. done, if not nil, is told what has become of it.

@@ -151,7 +151,7 @@ func (a *Agent) serve(r *Request, reply func(*Answer)) {
 	fine := func(cluster.Result) *Answer { return &Answer{} }
 	sub := a.state.Submission(r.Topology)
 	if sub == nil && r.Topology != "" && r.Op != OpSubmit {
-		reply(Refuse(cluster.ErrUnknown, "there is no topology %q; egret status shows those that there are", r.Topology))
+		reply(Refuse(cluster.ErrUnknown, "there is no topology %q; egret list shows those that there are", r.Topology))
 		return
 	}
 	switch r.Op {

@@ -149,8 +149,8 @@ func TestFlags(t *testing.T) {
 		require.Zero(t, code, "%s", errs)
 		require.Equal(t, plainCount(text+"\n"+text+"\n"+text, 7), out)
 	})
-	t.Run("list", func(t *testing.T) {
-		out, _, code := wordcountOf(t, nil, "list")
+	t.Run("topologies", func(t *testing.T) {
+		out, _, code := wordcountOf(t, nil, "topologies")
 		require.Zero(t, code)
 		for _, flag := range []string{"--file", "--spouts", "--split", "--count", "--top", "--repeat", "--rate"} {
 			require.Contains(t, out, flag)
