@@ -34,7 +34,8 @@ func (p *Process) LeaveAsked() <-chan struct{} { return p.leave.made }
 
 // Depart moves the tasks of this node to others, if there are any, and tells them that
 // it goes. When ctx ends before, the node still has tasks and others do not know; the
-// error says so. Close ends the node in any case.
+// error says so. If all nodes depart, none waits for the others. Close ends the node in
+// any case.
 func (p *Process) Depart(ctx context.Context) error {
 	v, err := p.view(ctx)
 	if err != nil {
@@ -67,6 +68,9 @@ func (p *Process) Depart(ctx context.Context) error {
 		v, err := p.view(ctx)
 		if err == nil {
 			tasks = own(v)
+			if tasks > 0 && p.nobodyStays(v) {
+				return nil // they end together, and are a cluster again when they start again
+			}
 		}
 		if tasks == 0 {
 			p.handOver(ctx)
@@ -76,6 +80,17 @@ func (p *Process) Depart(ctx context.Context) error {
 			return fmt.Errorf("%d tasks are still here: %w", tasks, context.Cause(ctx))
 		}
 	}
+}
+
+// nobodyStays reports whether all other nodes are draining as well, so that nobody will
+// take the tasks of this one.
+func (p *Process) nobodyStays(v *node.View) bool {
+	for _, m := range v.Members {
+		if m.Alive && m.Home != p.self.Home && !m.Draining {
+			return false
+		}
+	}
+	return true
 }
 
 // handOver lets another node lead, if this one does. Without it they would notice later.

@@ -99,3 +99,20 @@ func TestSubmitNothing(t *testing.T) {
 	answer := a.Ask(t.Context(), &node.Request{Op: node.OpSubmit, Topology: "top"})
 	require.ErrorIs(t, answer.Error, cluster.ErrInvalid)
 }
+
+// Nodes that all go do not wait for each other to take their tasks.
+func TestAllDepart(t *testing.T) {
+	var c tally
+	top := c.topology(1 << 20)
+	a := start(t, Config{Data: t.TempDir(), Program: program(top)})
+	b := start(t, Config{Data: t.TempDir(), Join: []string{a.Addr()}, Program: program(top)})
+	until(t, a, "both are there", func(v *node.View) bool { return len(v.Nodes) == 2 && len(v.Members) == 2 && v.Leader != 0 })
+	require.Nil(t, a.Ask(t.Context(), &node.Request{Op: node.OpSubmit, Topology: "numbers", Spec: &cluster.Spec{Topology: "numbers"}}).Error)
+	until(t, b, "it has tasks", func(v *node.View) bool { return own(v) > 0 })
+	ended := make(chan error, 2)
+	for _, p := range []*Process{a, b} {
+		go func() { ended <- p.Depart(t.Context()) }()
+	}
+	require.NoError(t, <-ended)
+	require.NoError(t, <-ended)
+}
