@@ -181,7 +181,7 @@ func (c *content) batch(b *spout.Batch) {
 func appendParcel(dst []byte, p *tuple.Parcel) []byte {
 	dst, err := tuple.AppendParcel(dst, p)
 	c := content(dst)
-	c.numbers(uint64(p.Stream))
+	c.numbers(uint64(p.Stream), uint64(p.Opened))
 	c.err(err)
 	return c
 }

@@ -51,6 +51,7 @@ func TestContent(t *testing.T) {
 			parcelOf(as, []any{1.0, "x"}), parcelOf(as, []any{1, "x"}, []any{1, "x"}),
 			parcelOf(func(p *tuple.Parcel) { p.ToLife = 2 }, []any{1, "x"}), parcelOf(func(p *tuple.Parcel) { p.Stream = 2 }, []any{1, "x"}),
 			parcelOf(func(p *tuple.Parcel) { p.Opened = 2 }, []any{1, "x"}), parcelOf(func(p *tuple.Parcel) { p.Input = 2 }, []any{1, "x"}),
+			parcelOf(func(p *tuple.Parcel) { p.Plan = 2 }, []any{1, "x"}),
 			parcelOf(func(p *tuple.Parcel) {
 				p.Slots, p.Refs = []tuple.Slot{{Tree: tuple.TreeID{Seq: 3}, Edge: 4, Count: 1}}, []tuple.Ref{{}}
 			}, []any{1, "x"}),
