@@ -120,7 +120,6 @@ const (
 	MoveUntold
 	LivesSaidOnce
 	EarlyDropped
-	RetiredForgotten
 	ResetIgnored
 	AckAhead
 	ExpectForgotten
@@ -199,21 +198,20 @@ var names = [end]struct{ name, doc string }{
 
 	HashByProcess: {"hash-by-process", "the owner of a key depends on the process"},
 
-	StaleReport:      {"stale-report", "that a node's tasks have ended is believed whichever plan they have ended in"},
-	SwitchUnrested:   {"switch-unrested", "the next plan is put in force before everything is at rest"},
-	UnhaltedLife:     {"unhalted-life", "a life that begins while its run is halted emits"},
-	MovedKeepsEpoch:  {"moved-keeps-epoch", "a task that is moved keeps its epoch, so that two nodes have the same life"},
-	ResetKeepsEpoch:  {"reset-keeps-epoch", "tasks behind a link that was given up live on"},
-	LateCommit:       {"late-commit", "R12: the log takes a position of an earlier life"},
-	SaveOnce:         {"save-once", "positions that do not come back from the log are not asked for again"},
-	AskOnce:          {"ask-once", "an entry that is lost is not asked for again"},
-	MoveUntold:       {"move-untold", "R4: tasks are not told of others that have moved"},
-	LivesSaidOnce:    {"lives-said-once", "lives on other nodes are not said again behind a new plan"},
-	EarlyDropped:     {"early-dropped", "what is said by lives of a plan that is not known yet is dropped"},
-	RetiredForgotten: {"retired-forgotten", "R3: a view has nothing of tasks that are retired"},
-	ResetIgnored:     {"reset-ignored", "R11: nobody hears that a link was given up"},
-	AckAhead:         {"ack-ahead", "R11: a frame is acked before it has come"},
-	ExpectForgotten:  {"expect-forgotten", "a link is not told of a new process of its peer"},
+	StaleReport:     {"stale-report", "that a node's tasks have ended is believed whichever plan they have ended in"},
+	SwitchUnrested:  {"switch-unrested", "the next plan is put in force before everything is at rest"},
+	UnhaltedLife:    {"unhalted-life", "a life that begins while its run is halted emits"},
+	MovedKeepsEpoch: {"moved-keeps-epoch", "a task that is moved keeps its epoch, so that two nodes have the same life"},
+	ResetKeepsEpoch: {"reset-keeps-epoch", "tasks behind a link that was given up live on"},
+	LateCommit:      {"late-commit", "R12: the log takes a position of an earlier life"},
+	SaveOnce:        {"save-once", "positions that do not come back from the log are not asked for again"},
+	AskOnce:         {"ask-once", "an entry that is lost is not asked for again"},
+	MoveUntold:      {"move-untold", "R4: tasks are not told of others that have moved"},
+	LivesSaidOnce:   {"lives-said-once", "lives on other nodes are not said again behind a new plan"},
+	EarlyDropped:    {"early-dropped", "what is said by lives of a plan that is not known yet is dropped"},
+	ResetIgnored:    {"reset-ignored", "R11: nobody hears that a link was given up"},
+	AckAhead:        {"ack-ahead", "R11: a frame is acked before it has come"},
+	ExpectForgotten: {"expect-forgotten", "a link is not told of a new process of its peer"},
 }
 
 // String returns the name of m, as EGRET_MUTATION has it.

@@ -41,9 +41,6 @@ func (r *reporter) setup(c *core) {
 // this one sends to, whether it ever was there when this one was or not.
 func (r *reporter) covers(id tuple.TaskID) bool {
 	to := r.c.plan.Tasks[id].Component
-	if n := &r.c.plan.Components[to]; mutation.Is(mutation.RetiredForgotten) && (id < n.First || id >= n.First+tuple.TaskID(n.Parallel)) {
-		return false
-	}
 	return slices.ContainsFunc(r.c.node.Outputs, func(o topology.Route) bool { return o.To == to })
 }
 

@@ -38,6 +38,20 @@ var plans = map[mutation.Mutation]string{
 	mutation.Careless:        "hang * 2% for 1s",
 }
 
+// clusterPlans is the same for clusters.
+var clusterPlans = map[mutation.Mutation][]clusterDeed{
+	mutation.ResetIgnored:    partings,
+	mutation.ResetKeepsEpoch: partings,
+}
+
+var partings = []clusterDeed{
+	{kind: "isolate", at: 2 * time.Second, lasts: 2500 * time.Millisecond},
+	{kind: "rebalance", at: 2500 * time.Millisecond, n: 43},
+	{kind: "hang", at: 5 * time.Second, lasts: 2 * time.Second, a: 1},
+	{kind: "drain", at: 5100 * time.Millisecond, lasts: time.Second, a: 2},
+	{kind: "single", at: 8 * time.Second, lasts: 3 * time.Second, b: 1},
+}
+
 // A catch is what the simulator has found of one mutation.
 type catch struct {
 	mutation mutation.Mutation
@@ -92,7 +106,11 @@ func hunt(t *testing.T, m mutation.Mutation) catch {
 	}
 	if m.Nodes() {
 		one = func(seed uint64) error {
-			_, err := Cluster(seed, ClusterOptions{Once: true, Unshrunk: true})
+			c := ClusterOptions{Once: true, Unshrunk: true, deeds: clusterPlans[m], only: clusterPlans[m] != nil}
+			if c.only && drawCluster(seed, &c).exact() {
+				return nil // they do not fit its scene
+			}
+			_, err := Cluster(seed, c)
 			return err
 		}
 	}
