@@ -284,6 +284,9 @@ func (r *clusterRunBook) split(part int, name string) *clusterSplit {
 	if s == nil {
 		n := r.top.splits[part][k]
 		s = &clusterSplit{part: part, index: k, messages: n, gate: n - n/gated}
+		if r.top.early {
+			s.gate = n
+		}
 		r.splits[at] = s
 	}
 	return s

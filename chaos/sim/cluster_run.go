@@ -41,7 +41,7 @@ const (
 	mostSettle  = 3 * time.Minute
 	mostFinish  = 10 * time.Minute
 	settledFor  = time.Second
-	mostCluster = 6_000_000 // events
+	mostCluster = 2_000_000 // events
 )
 
 // A clusterRun is one run of a cluster: agents, links, supervisors and tasks are those

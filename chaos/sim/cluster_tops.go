@@ -29,8 +29,9 @@ type clusterTop struct {
 	parts  []clusterPart // senders come before receivers
 	splits [][]int       // by part: messages of each split
 	keys   int
-	fails  int // one tuple in so many fails at first; 0: none
-	panics int // and so many panic
+	fails  int  // one tuple in so many fails at first; 0: none
+	panics int  // and so many panic
+	early  bool // nothing is held back, so that it may end while things go wrong
 
 	def    *topology.Topology
 	killed bool // somebody has asked for that
@@ -56,6 +57,7 @@ func drawTop(r *rand.Rand, i int) *clusterTop {
 	if i > 0 {
 		t.at = time.Duration(r.Int64N(int64(4 * time.Second)))
 	}
+	t.early = chance(r, 30)
 	spouts := one(r, 1, 1, 1, 2)
 	messages := one(r, 60, 150, 300) / (i + 1)
 	for k := range spouts {
