@@ -192,7 +192,7 @@ func (w *badWorld) read(end int) (any bool) {
 	from := w.ends[1-end]
 	lane, n := Lane(f.Payload[0]), int(binary.LittleEndian.Uint64(f.Payload[1:]))
 	require.Equal(w.t, lane, f.Lane)
-	require.Equal(w.t, from.boot, f.Run, "nothing comes of a process that is over")
+	require.Equal(w.t, s.Peer().Boot, cluster.Boot(f.Run), "nothing comes of a process that is known to be over")
 	require.Greater(w.t, n, s.got[lane], "twice, or out of order, in lane %d", lane)
 	if n != s.got[lane]+1 {
 		require.LessOrEqual(w.t, n-1, from.givenUp[lane], "%d to %d of lane %d are lost, and who sent them does not know", s.got[lane]+1, n-1, lane)
