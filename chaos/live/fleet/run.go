@@ -56,7 +56,6 @@ type run struct {
 	harmed   map[int]bool // by pid
 	parts    []*Part
 	counts   map[countOf]node.TaskCount
-	fatal    error
 }
 
 // A countOf names a task in a process.
