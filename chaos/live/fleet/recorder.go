@@ -29,6 +29,7 @@ type Recorder struct {
 	distinct int64
 	all      int64
 	windows  []int64 // first executions
+	repeats  []int64 // the others
 	high     []int64 // by split, the highest ordinal that was executed; -1: none
 	last     time.Duration
 	gaps     []gap
@@ -164,7 +165,7 @@ func (r *Recorder) executed(text []byte) error {
 	if len(r.marks) > 0 {
 		m = r.marks[len(r.marks)-1]
 	}
-	fresh := int64(0)
+	fresh, told := int64(0), int64(len(text)/16)
 	for ; len(text) >= 16; text = text[16:] {
 		n := int64(binary.BigEndian.Uint64(text))
 		at := time.Unix(0, int64(binary.BigEndian.Uint64(text[8:]))).Sub(r.began)
@@ -192,13 +193,14 @@ func (r *Recorder) executed(text []byte) error {
 			m.last = now
 		}
 	}
+	for int(now/window) >= len(r.windows) {
+		r.windows, r.repeats = append(r.windows, 0), append(r.repeats, 0)
+	}
+	r.repeats[now/window] += told - fresh
 	if fresh == 0 {
 		return nil
 	}
 	r.distinct += fresh
-	for int(now/window) >= len(r.windows) {
-		r.windows = append(r.windows, 0)
-	}
 	r.windows[now/window] += fresh
 	if r.last > 0 && now-r.last >= shortest {
 		g := gap{r.last, now}

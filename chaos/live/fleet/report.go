@@ -50,6 +50,7 @@ type Report struct {
 	Counts   Counts        `json:"counts"`
 	Parts    []*Part       `json:"parts"`
 	Executed []int64       `json:"executed_each_100ms"`
+	Repeated []int64       `json:"executed_again_each_100ms"`
 }
 
 // Counts are what the tasks say of themselves, as far as their nodes have told before they
@@ -121,7 +122,7 @@ func (r *run) report(open string) *Report {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	rep.Strange = rec.strange
-	rep.Executed = slices.Clone(rec.windows)
+	rep.Executed, rep.Repeated = slices.Clone(rec.windows), slices.Clone(rec.repeats)
 	r.reportLives(marked)
 	return rep
 }
