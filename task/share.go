@@ -249,6 +249,7 @@ func (s *Supervisor) seeRest(n uint64) {
 			return
 		}
 	}
+	s.keep.write()
 	if s.open() > 0 || s.keep.busy || len(s.keep.changed) > 0 {
 		s.ctx.After(restLook, lookRest{n})
 		return

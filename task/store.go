@@ -233,7 +233,8 @@ func (k *keeper) commit(m *committed) {
 
 // write begins a Save, or sees to it that one will begin.
 func (k *keeper) write() {
-	if k.busy || k.waiting && !k.closing || len(k.changed)+len(k.done) == 0 {
+	wait := k.waiting && !k.closing && k.s.halted == 0 // everybody waits for a run that comes to rest
+	if k.busy || wait || len(k.changed)+len(k.done) == 0 {
 		return
 	}
 	k.busy, k.began = true, k.s.ctx.Now()
