@@ -42,6 +42,12 @@ var plans = map[mutation.Mutation]string{
 var clusterPlans = map[mutation.Mutation][]clusterDeed{
 	mutation.ResetIgnored:    partings,
 	mutation.ResetKeepsEpoch: partings,
+	mutation.UnhaltedLife: {
+		{kind: "deactivate", at: 1500 * time.Millisecond, lasts: 10 * time.Second},
+		{kind: "kill", at: 2 * time.Second, lasts: 100 * time.Millisecond},
+		{kind: "kill", at: 4 * time.Second, lasts: 100 * time.Millisecond, a: 1},
+		{kind: "kill", at: 6 * time.Second, lasts: 100 * time.Millisecond, a: 2},
+	},
 }
 
 var partings = []clusterDeed{
@@ -107,7 +113,7 @@ func hunt(t *testing.T, m mutation.Mutation) catch {
 	if m.Nodes() {
 		one = func(seed uint64) error {
 			c := ClusterOptions{Once: true, Unshrunk: true, deeds: clusterPlans[m], only: clusterPlans[m] != nil}
-			if c.only && drawCluster(seed, &c).exact() {
+			if s := drawCluster(seed, &c); c.only && (s.exact() || s.mood == "breaking") {
 				return nil // they do not fit its scene
 			}
 			_, err := Cluster(seed, c)
