@@ -259,7 +259,6 @@ type asking struct {
 	settle  bool                 // until there is no need any more, whatever the answers are
 	until   time.Duration        // and not later
 	next    time.Duration
-	waits   int // number of the question that waits
 	asked   int
 	done    bool
 }

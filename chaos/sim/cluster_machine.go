@@ -40,8 +40,7 @@ type process struct {
 	hung     time.Duration // does nothing before
 	applied  int
 	waits    []*proposal // for their result, when they are applied here
-	lateTo   time.Duration
-	apply    bool // it is under way
+	apply    bool        // it is under way
 	told     node.Leads
 	telling  bool
 	views    map[cluster.NodeID]*view

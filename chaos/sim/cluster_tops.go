@@ -33,7 +33,6 @@ type clusterTop struct {
 	panics int  // and so many panic
 	early  bool // nothing is held back, so that it may end while things go wrong
 
-	def    *topology.Topology
 	killed bool // somebody has asked for that
 	again  bool // and will submit it again
 	doomed cluster.Run
