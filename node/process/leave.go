@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,6 +54,9 @@ func (p *Process) Depart(ctx context.Context) error {
 	if others == 0 {
 		return nil
 	}
+	if left, of := quorumWithout(v, p.self.Node); slices.Contains(v.Voters, p.self.Node) && 2*left <= of && of > 2 {
+		p.log.Warn(fmt.Sprintf("when this node has gone there is no quorum: %d of %d voters are left. What runs goes on, and nothing can be changed until another voter is back", left, of))
+	}
 	if !drained {
 		if err := p.mark(); err != nil {
 			return err
@@ -80,6 +84,17 @@ func (p *Process) Depart(ctx context.Context) error {
 			return fmt.Errorf("%d tasks are still here: %w", tasks, context.Cause(ctx))
 		}
 	}
+}
+
+// quorumWithout returns how many voters are alive beside a node, and of how many. The
+// node still counts, until the others have agreed that it is none any more.
+func quorumWithout(v *node.View, gone cluster.NodeID) (left, of int) {
+	for _, m := range v.Members {
+		if m.Alive && m.Node != gone && slices.Contains(v.Voters, m.Node) {
+			left++
+		}
+	}
+	return left, len(v.Voters)
 }
 
 // nobodyStays reports whether all other nodes are draining as well, so that nobody will
