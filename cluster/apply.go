@@ -95,7 +95,7 @@ func (c *ProposeNext) apply(s *State, _ *Result) error {
 	case sub.Plan == nil:
 		return refuse(ErrStale, "topology %q has no plan yet that another one could follow", c.Topology)
 	case sub.Next != nil:
-		return refuse(ErrRunning, "topology %q is being changed already (%s): wait for it, or cancel it", c.Topology, sub.Why)
+		return refuse(ErrRunning, "topology %q is being changed already (%s): wait for it", c.Topology, sub.Why)
 	}
 	if err := checkPlan(sub.Components, c.Plan, false); err != nil {
 		return err

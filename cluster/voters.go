@@ -123,9 +123,29 @@ func (v *council) pick(wanted func(Server) bool, order func(a, b NodeID) int) (b
 // steadiest puts those first that have been what they are for longest.
 func (v *council) steadiest(a, b NodeID) int { return cmp.Compare(v.steady(b), v.steady(a)) }
 
-// left removes who has said that it leaves.
+// left removes who has said that it leaves. It waits for that, so it still helps to agree;
+// but if nothing could be agreed on without it, a voter that is gone already is demoted
+// first.
 func (v *council) left() (VoterChange, bool) {
 	n, ok := v.pick(func(s Server) bool { return s.Node != v.leader && v.members[s.Node].Left }, func(a, b NodeID) int { return 0 })
+	votes, others, living := false, 0, 0
+	for _, s := range v.servers {
+		switch {
+		case s.Voter && s.Node == n:
+			votes = true
+		case s.Voter:
+			others++
+			if v.alive(s.Node) {
+				living++
+			}
+		}
+	}
+	if ok && votes && spare(others, living) < 0 {
+		gone, found := v.pick(func(s Server) bool { return s.Voter && s.Node != n && !v.alive(s.Node) }, v.steadiest)
+		if found {
+			return VoterChange{Do: DemoteServer, Node: gone}, true
+		}
+	}
 	return VoterChange{Do: RemoveServer, Node: n}, ok
 }
 

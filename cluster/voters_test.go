@@ -389,3 +389,21 @@ func TestSteady(t *testing.T) {
 	require.Equal(t, map[NodeID]time.Duration{1: 4, 9: 1, 2: 6}, see(6, Member{Home: Home{2, 1}}))
 	require.Equal(t, map[NodeID]time.Duration{1: 4, 9: 1}, see(7), "nobody knows it any more")
 }
+
+// One of three voters is gone and another one leaves, which still helps to agree: the one
+// that is gone loses its vote while that is possible.
+func TestOneLeavesBesideOneThatIsGone(t *testing.T) {
+	servers := []Server{{Node: 1, Voter: true}, {Node: 2, Voter: true}, {Node: 3, Voter: true}}
+	members := []Member{
+		{Home: Home{1, 1}, Keeps: true, Alive: true},
+		{Home: Home{2, 1}, Keeps: true},
+		{Home: Home{3, 1}, Keeps: true, Left: true},
+	}
+	c, ok := Voters(1, servers, members, map[NodeID]time.Duration{}, time.Second)
+	require.True(t, ok)
+	require.Equal(t, VoterChange{Do: DemoteServer, Node: 2}, c)
+	servers[1].Voter = false
+	c, ok = Voters(1, servers, members, map[NodeID]time.Duration{}, time.Second)
+	require.True(t, ok)
+	require.Equal(t, VoterChange{Do: RemoveServer, Node: 3}, c)
+}

@@ -64,7 +64,7 @@ func (a *Agent) announce(e *cluster.Entry) {
 			moves = append(moves[:mostMoves], fmt.Sprintf("and %d others", n-mostMoves))
 		}
 		if len(moves) > 0 {
-			a.Tell("a node is gone, and its tasks begin anew elsewhere", "topology", sub.Topology, "tasks", strings.Join(moves, ", "))
+			a.Tell("a process is gone, and its tasks begin anew", "topology", sub.Topology, "tasks", strings.Join(moves, ", "))
 		}
 	case e.Finish != nil && e.Finish.Status == cluster.Failed:
 		a.Tell("a topology has failed", "topology", e.Finish.Topology, "error", e.Finish.Reason)

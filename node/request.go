@@ -255,6 +255,9 @@ func (a *Agent) view() *View {
 	v := &View{Self: a.Self.Home, Cluster: a.Cluster, Leader: a.leads.Node, Applied: a.state.Applied, Submissions: a.state.Submissions, Nodes: a.state.Nodes}
 	for _, m := range a.members {
 		n, _ := a.state.Node(m.Node)
+		if l := a.linkOf(m.Home); l != nil && l.refused {
+			m.Alive = false // nobody listens there; the membership will find out
+		}
 		x := MemberView{Member: m, Draining: n.Draining}
 		for _, sub := range a.state.Submissions {
 			if sub.Plan == nil || !sub.Status.Runs() {

@@ -19,6 +19,7 @@ const (
 	leavingFile = "leaving" // in the data directory: the node drains itself, and nobody else has asked for that
 	leaveLook   = 50 * time.Millisecond
 	goodbye     = 2 * time.Second
+	dismissal   = 5 * time.Second
 )
 
 // asked is a wish that is made once.
@@ -51,7 +52,10 @@ func (p *Process) Depart(ctx context.Context) error {
 			others++
 		}
 	}
-	if others == 0 {
+	switch {
+	case others == 0 && v.Leader == 0 && len(v.Voters) > 1:
+		return errors.New("the tasks cannot be moved: no other node can be reached, and there is no quorum")
+	case others == 0:
 		return nil
 	}
 	if left, of := quorumWithout(v, p.self.Node); slices.Contains(v.Voters, p.self.Node) && 2*left <= of && of > 2 {
@@ -78,7 +82,9 @@ func (p *Process) Depart(ctx context.Context) error {
 		}
 		if tasks == 0 {
 			p.handOver(ctx)
-			return p.Leave(goodbye)
+			err := p.Leave(goodbye)
+			p.dismissed(ctx)
+			return err
 		}
 		if !pause(ctx) {
 			return fmt.Errorf("%d tasks are still here: %w", tasks, context.Cause(ctx))
@@ -109,18 +115,54 @@ func (p *Process) nobodyStays(v *node.View) bool {
 }
 
 // handOver lets another node lead, if this one does. Without it they would notice later.
+// If no other node votes yet, one that keeps data gets a vote first.
 func (p *Process) handOver(ctx context.Context) {
 	p.mu.Lock()
-	me := p.leads.Me
+	me, members := p.leads.Me, p.members
 	p.mu.Unlock()
 	if !me {
 		return
 	}
-	done := make(chan struct{})
-	p.keeper.TransferLeadership(func(error) { close(done) })
-	select {
-	case <-done:
-	case <-ctx.Done():
+	wait := func(ask func(done func(error))) {
+		done := make(chan error, 1)
+		ask(func(err error) { done <- err })
+		select {
+		case err := <-done:
+			if err != nil {
+				p.log.Warn("another node could not be made to lead: " + err.Error())
+			}
+		case <-ctx.Done():
+		}
+	}
+	var heir *cluster.Member
+	voters := p.voters()
+	for i := range members {
+		m := &members[i]
+		if m.Node == p.self.Node || !m.Alive || !m.Keeps {
+			continue
+		}
+		if heir = m; slices.Contains(voters, m.Node) {
+			break
+		}
+	}
+	if heir == nil {
+		return // nobody could keep the log
+	}
+	if !slices.Contains(voters, heir.Node) {
+		wait(func(done func(error)) { p.keeper.AddVoter(heir.Node, heir.Addr, done) })
+	}
+	wait(p.keeper.TransferLeadership)
+}
+
+// dismissed waits until the others have agreed that this node is none of the log's any
+// more: until then they may need it to agree.
+func (p *Process) dismissed(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, dismissal)
+	defer cancel()
+	for slices.ContainsFunc(p.keeper.Servers(), func(s cluster.Server) bool { return s.Node == p.self.Node }) {
+		if !pause(ctx) {
+			return
+		}
 	}
 }
 

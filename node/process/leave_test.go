@@ -116,3 +116,21 @@ func TestAllDepart(t *testing.T) {
 	require.NoError(t, <-ended)
 	require.NoError(t, <-ended)
 }
+
+// The only node with a vote hands it on before it goes.
+func TestFounderLeaves(t *testing.T) {
+	var c tally
+	top := c.topology(10)
+	a, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Data: t.TempDir(), Program: program(top)})
+	require.NoError(t, err)
+	b := start(t, Config{Data: t.TempDir(), Join: []string{a.Addr()}, Program: program(top)})
+	until(t, a, "both are there", func(v *node.View) bool {
+		return len(v.Nodes) == 2 && len(v.Members) == 2 && v.Leader != 0 && len(a.keeper.Servers()) == 2
+	})
+	require.NoError(t, a.Depart(t.Context()))
+	require.NoError(t, a.Close())
+	until(t, b, "it leads alone", func(v *node.View) bool { return v.Leader == b.self.Node })
+	answer := b.Ask(t.Context(), &node.Request{Op: node.OpSubmit, Topology: "numbers", Spec: &cluster.Spec{Topology: "numbers"}})
+	require.Nil(t, answer.Error)
+	until(t, b, "it is done", func(v *node.View) bool { return len(v.Submissions) == 1 && v.Submissions[0].Status == cluster.Done })
+}
