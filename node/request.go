@@ -197,6 +197,8 @@ func (a *Agent) rebalance(r *Request, sub *cluster.Submission, reply func(*Answe
 	if err != nil {
 		if errors.Is(err, cluster.ErrUnknown) {
 			err = &cluster.Refusal{Reason: ErrComponent, Text: fmt.Sprintf("topology %q: %v", sub.Topology, err)}
+		} else if errors.Is(err, cluster.ErrInvalid) {
+			err = &cluster.Refusal{Reason: ErrParameter, Text: err.Error()}
 		}
 		reply(failed(err))
 		return
