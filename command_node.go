@@ -126,6 +126,8 @@ func (o *nodeOptions) run(c *cobra.Command, topologies []*topology.Topology) err
 	}
 	fmt.Fprintf(stderr, "node %s (id %v, boot %d) of cluster %s: %s\n", p.Addr(), p.Home().Node, p.Home().Boot, p.Cluster(), how)
 	select {
+	case <-p.Died():
+		return failed(errors.Join(p.Err(), p.Close(), runs.close()))
 	case <-interrupted:
 		fmt.Fprintf(stderr, "interrupted: leaving, when other nodes have the tasks (at most %v); again to stop\n", o.stopTimeout)
 	case <-p.LeaveAsked():

@@ -9,6 +9,10 @@ import (
 	"github.com/egretstream/egret/topology"
 )
 
+// mostTasks is how many numbers of tasks a plan may have: an entry of the log has at most
+// 1 MiB, and each takes some 90 bytes.
+const mostTasks = 10_000
+
 // Complete makes of what somebody has submitted what the log can take: the components
 // of the topology and its fingerprint, or a refusal, and then spec is as it was. A
 // fingerprint in spec is that of another program, which must have the same topology.
@@ -31,6 +35,9 @@ func Complete(topologies []*topology.Topology, spec *cluster.Spec) *cluster.Refu
 		return Refuse(ErrComponent, "topology %s: %v", spec.Topology, err).Error
 	case err != nil: // each value that can make it so was given
 		return Refuse(ErrParameter, "topology %s: %v", spec.Topology, err).Error
+	}
+	if n := len(plan.Tasks); n > mostTasks {
+		return Refuse(ErrParameter, "topology %s: %d tasks, and %d are the most in a cluster", spec.Topology, n, mostTasks).Error
 	}
 	if f := plan.Fingerprint(); spec.Fingerprint != "" && spec.Fingerprint != f {
 		return Refuse(ErrFingerprint, "the program of this node has another topology %q than the one that submits (fingerprints %s and %s): run the same program on all nodes",

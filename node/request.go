@@ -150,7 +150,16 @@ func (a *Agent) serve(r *Request, reply func(*Answer)) {
 	}
 	fine := func(cluster.Result) *Answer { return &Answer{} }
 	sub := a.state.Submission(r.Topology)
-	if sub == nil && r.Topology != "" && r.Op != OpSubmit {
+	switch r.Op {
+	case OpSubmit:
+		if r.Spec == nil {
+			reply(Refuse(cluster.ErrInvalid, "a topology is submitted without its spec"))
+			return
+		}
+	case OpDrain, OpForget:
+		sub = nil
+	}
+	if needs := r.Op == OpSetStatus || r.Op == OpRebalance || r.Op == OpStats; needs && sub == nil {
 		reply(Refuse(cluster.ErrUnknown, "there is no topology %q; egret list shows those that there are", r.Topology))
 		return
 	}
@@ -201,6 +210,10 @@ func (a *Agent) rebalance(r *Request, sub *cluster.Submission, reply func(*Answe
 			err = &cluster.Refusal{Reason: ErrParameter, Text: err.Error()}
 		}
 		reply(failed(err))
+		return
+	}
+	if len(plan.Tasks) > mostTasks {
+		reply(Refuse(ErrParameter, "topology %q would have %d numbers of tasks, those that are retired counted, and %d are the most", sub.Topology, len(plan.Tasks), mostTasks))
 		return
 	}
 	moves := movesOf(sub, plan)

@@ -53,6 +53,7 @@ type Process struct {
 	machine *machine
 
 	mu      sync.Mutex // members and whatever else several goroutines have
+	died    death
 	members []cluster.Member
 	known   []string // addresses that were written last
 	leads   node.Leads
@@ -71,6 +72,7 @@ func Start(ctx context.Context, c Config) (p *Process, err error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	p = &Process{config: c, log: c.Logger, adopted: make(chan struct{}), leave: asked{made: make(chan struct{})}}
+	p.died.came = make(chan struct{})
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -113,11 +115,11 @@ func Start(ctx context.Context, c Config) (p *Process, err error) {
 	p.network = newNetwork(p)
 	running, cancel := context.WithCancel(context.Background())
 	p.stop = cancel
-	agent := p.host.Spawn("agent", node.NewAgent(node.Config{
+	agent := p.host.Spawn("agent", &guard{died: &p.died, Agent: node.NewAgent(node.Config{
 		Self: p.self, Cluster: p.id.Cluster(), Version: c.Version, Program: c.Program, Patience: c.Patience, Began: began,
 		Log: p, Network: p.network,
 		Tell: func(text string, args ...any) { p.log.Warn(text, args...) },
-	}))
+	})})
 	p.mu.Lock()
 	p.agent = agent
 	p.mu.Unlock()

@@ -163,3 +163,23 @@ func TestAllStartAgain(t *testing.T) {
 	until(t, b, "they have found each other", func(v *node.View) bool { return alive(v) == 2 })
 	until(t, d, "they have found each other", func(v *node.View) bool { return alive(v) == 2 })
 }
+
+// Whatever is asked, the agent lives.
+func TestBadRequests(t *testing.T) {
+	var c tally
+	a := start(t, Config{Data: t.TempDir(), Program: program(c.topology(10))})
+	until(t, a, "it leads", func(v *node.View) bool { return v.Leader != 0 && len(v.Nodes) == 1 })
+	for _, op := range []string{"", "what", node.OpSubmit, node.OpSetStatus, node.OpRebalance, node.OpDrain, node.OpForget, node.OpStats} {
+		for _, name := range []string{"", "numbers", "else"} {
+			answer := a.Ask(t.Context(), &node.Request{Op: op, Topology: name})
+			require.NotNil(t, answer.Error, "%s of %q", op, name)
+		}
+	}
+	answer := a.Ask(t.Context(), &node.Request{Op: node.OpSubmit, Topology: "numbers", Spec: &cluster.Spec{Topology: "numbers", Parallel: map[string]int{"pass": 4096, "sink": 4096, "numbers": 4096}}})
+	require.ErrorIs(t, answer.Error, node.ErrParameter)
+	require.NoError(t, a.Err())
+	// And if it does not live, that is heard.
+	a.host.Send(a.agent, "what no agent knows")
+	<-a.Died()
+	require.ErrorContains(t, a.Err(), "agent got a string")
+}
