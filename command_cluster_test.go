@@ -191,7 +191,7 @@ NODE`, s.is("status endless -v"))
 		{"kill nothing", ExitUnknown, `there is no topology "nothing"`},
 		{"activate nothing", ExitUnknown, "egret list shows those that there are"},
 		{"rebalance endless --parallel on=3", ExitUnknown, "on"},
-		{"drain b", ExitUnknown, `there is no node "b": the cluster has a`},
+		{"drain other", ExitUnknown, `there is no node "other": the cluster has a`},
 		{"submit endless --set evry=3", ExitParameter, `unknown parameter "evry" (have every)`},
 		{"submit endless --set every=x", ExitParameter, `parameter "every"`},
 		{"submit endless --parallel out=0", ExitParameter, "out"},
