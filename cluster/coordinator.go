@@ -162,7 +162,7 @@ func (c *Coordinator) Decide(now time.Duration, s *State, wall time.Time, out []
 	c.some = false
 	if everything {
 		c.changed, c.wake = false, math.MaxInt64
-		maps.DeleteFunc(c.asked, func(_ string, a asking) bool { return a.until <= now && !mutation.Is(mutation.AskOnce) })
+		maps.DeleteFunc(c.asked, func(_ string, a asking) bool { return a.until <= now })
 		c.look()
 		out = c.meet(out)
 	}
@@ -221,7 +221,7 @@ const again = 2 * time.Second
 // ask reports whether an entry about something may be asked for now: not while it is
 // waited for, unless the plan that it has would be of no use any more.
 func (c *Coordinator) ask(what string, plan *Plan) bool {
-	if a, waits := c.asked[what]; waits && (!c.past(a.until) || mutation.Is(mutation.AskOnce)) &&
+	if a, waits := c.asked[what]; waits && !c.past(a.until) &&
 		(a.plan == nil || !slices.ContainsFunc(a.plan.Tasks, func(t Task) bool { return t.Home.Node != 0 && c.gone(t.Home) })) {
 		return false
 	}

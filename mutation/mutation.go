@@ -116,13 +116,11 @@ const (
 	ResetKeepsEpoch
 	LateCommit
 	SaveOnce
-	AskOnce
 	MoveUntold
 	LivesSaidOnce
 	EarlyDropped
 	ResetIgnored
 	AckAhead
-	ExpectForgotten
 
 	end
 )
@@ -205,13 +203,11 @@ var names = [end]struct{ name, doc string }{
 	ResetKeepsEpoch: {"reset-keeps-epoch", "tasks behind a link that was given up live on"},
 	LateCommit:      {"late-commit", "R12: the log takes a position of an earlier life"},
 	SaveOnce:        {"save-once", "positions that do not come back from the log are not asked for again"},
-	AskOnce:         {"ask-once", "an entry that is lost is not asked for again"},
 	MoveUntold:      {"move-untold", "R4: tasks are not told of others that have moved"},
 	LivesSaidOnce:   {"lives-said-once", "lives on other nodes are not said again behind a new plan"},
 	EarlyDropped:    {"early-dropped", "what is said by lives of a plan that is not known yet is dropped"},
 	ResetIgnored:    {"reset-ignored", "R11: nobody hears that a link was given up"},
 	AckAhead:        {"ack-ahead", "R11: a frame is acked before it has come"},
-	ExpectForgotten: {"expect-forgotten", "a link is not told of a new process of its peer"},
 }
 
 // String returns the name of m, as EGRET_MUTATION has it.

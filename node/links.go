@@ -104,7 +104,7 @@ func (a *Agent) keep(to cluster.Home, addr string) {
 			}
 		}
 	} else {
-		if to.Boot > l.home.Boot && !mutation.Is(mutation.ExpectForgotten) {
+		if to.Boot > l.home.Boot {
 			a.ctx.Send(l.ref, Expect{to.Boot})
 		}
 		a.Network.Drop(l.home)
