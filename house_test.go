@@ -71,8 +71,9 @@ var house = map[string]room{
 	"bolt/to":        {hosts, true, "tuple bolt"},
 	"broker/wire":    {hosts, false, "cluster"},
 	"metrics/scrape": {hosts, false, "tuple metrics topology"},
-	"state/disk":     {hosts, false, "tuple task"},
-	"node/process":   {hosts, false, "actor actor/host broker broker/wire cluster cluster/consensus cluster/gossip node"},
+	"state/file":     {hosts, false, ""},
+	"state/disk":     {hosts, false, "tuple task state/file"},
+	"node/process":   {hosts, false, "actor actor/host broker broker/wire cluster cluster/consensus cluster/gossip node state/file"},
 	"chaos/sim":      {hosts, true, "mutation chaos amount tuple metrics actor spout bolt topology acker broker cluster task node"},
 
 	// live is given what runs a topology, as bench is.
@@ -80,7 +81,7 @@ var house = map[string]room{
 
 	"chaos/live/fleet": {hosts, false, "amount tuple spout bolt topology task broker/wire cluster node node/process"},
 
-	"cluster/consensus": {hosts, false, "cluster"},
+	"cluster/consensus": {hosts, false, "cluster state/file"},
 	"cluster/gossip":    {hosts, false, "cluster"},
 
 	// bench is given what runs a topology, so that the root can have it as a command.

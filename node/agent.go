@@ -35,7 +35,7 @@ type Program struct {
 	Settings func(run cluster.Run, spec *cluster.Spec) (*task.Settings, error)
 	// Started, if not nil, is told of the part of a run that is on this node when it
 	// begins and each time it has another plan, and Ended when nothing of it is left.
-	Started func(run cluster.Run, plan *topology.Plan, part *Part)
+	Started func(run cluster.Run, plan *topology.Plan)
 	Ended   func(run cluster.Run)
 }
 
@@ -103,7 +103,7 @@ type Agent struct {
 	leads   Leads
 	lead    *lead // nil: another node leads, or none
 
-	parts map[cluster.Run]*Part
+	parts map[cluster.Run]*part
 	links map[cluster.NodeID]*peer
 	lasts map[cluster.Home]uint64 // the last epoch of a link, which may have gone
 
@@ -121,7 +121,7 @@ func NewAgent(c Config) *Agent {
 	if c.Tell == nil {
 		c.Tell = func(string, ...any) {}
 	}
-	return &Agent{Config: c, parts: map[cluster.Run]*Part{}, links: map[cluster.NodeID]*peer{}, lasts: map[cluster.Home]uint64{}, asks: map[uint64]*pending{}}
+	return &Agent{Config: c, parts: map[cluster.Run]*part{}, links: map[cluster.NodeID]*peer{}, lasts: map[cluster.Home]uint64{}, asks: map[uint64]*pending{}}
 }
 
 func (a *Agent) Start(ctx actor.Context) {

@@ -17,8 +17,8 @@ const mostTasks = 10_000
 // of the topology and its fingerprint, or a refusal, and then spec is as it was. A
 // fingerprint in spec is that of another program, which must have the same topology.
 func Complete(topologies []*topology.Topology, spec *cluster.Spec) *cluster.Refusal {
-	i := slices.IndexFunc(topologies, func(t *topology.Topology) bool { return t.Name() == spec.Topology })
-	if i < 0 {
+	def := find(topologies, spec.Topology)
+	if def == nil {
 		var names []string
 		for _, t := range topologies {
 			names = append(names, t.Name())
@@ -29,7 +29,7 @@ func Complete(topologies []*topology.Topology, spec *cluster.Spec) *cluster.Refu
 	if err != nil {
 		return Refuse(ErrParameter, "topology %s: %v", spec.Topology, err).Error
 	}
-	plan, err := topologies[i].Build(topology.Options{Params: spec.Params, Parallel: spec.Parallel, Guarantee: g})
+	plan, err := def.Build(topology.Options{Params: spec.Params, Parallel: spec.Parallel, Guarantee: g})
 	switch {
 	case errors.Is(err, topology.ErrComponent):
 		return Refuse(ErrComponent, "topology %s: %v", spec.Topology, err).Error
@@ -47,4 +47,13 @@ func Complete(topologies []*topology.Topology, spec *cluster.Spec) *cluster.Refu
 	full.Parallel = spec.Parallel
 	*spec = *full
 	return nil
+}
+
+// find returns the topology with a name, or nil.
+func find(topologies []*topology.Topology, name string) *topology.Topology {
+	i := slices.IndexFunc(topologies, func(t *topology.Topology) bool { return t.Name() == name })
+	if i < 0 {
+		return nil
+	}
+	return topologies[i]
 }

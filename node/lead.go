@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,13 +15,14 @@ import (
 type lead struct {
 	a      *Agent
 	c      *cluster.Coordinator
-	saves  map[cluster.Run]map[place2]cluster.Position // that wait for an entry
+	saves  map[cluster.Run]map[splitOf]cluster.Position // that wait for an entry
 	counts map[cluster.Home]*counts
 	timer  bool
 	found  time.Duration // when the first entry is asked for again
 }
 
-type place2 struct{ component, split string }
+// A splitOf is a split of a component.
+type splitOf struct{ component, split string }
 
 type saveNow struct{}
 
@@ -30,7 +32,7 @@ func newLead(a *Agent) *lead {
 	now := a.ctx.Now()
 	l := &lead{
 		a: a, c: cluster.NewCoordinator(a.Self.Home, now, a.Patience),
-		saves: map[cluster.Run]map[place2]cluster.Position{}, counts: map[cluster.Home]*counts{},
+		saves: map[cluster.Run]map[splitOf]cluster.Position{}, counts: map[cluster.Home]*counts{},
 	}
 	l.c.Members(now, a.members)
 	return l
@@ -107,11 +109,11 @@ func (a *Agent) proposed(m Proposed) {
 func (l *lead) save(s *save) {
 	all := l.saves[s.Run]
 	if all == nil {
-		all = map[place2]cluster.Position{}
+		all = map[splitOf]cluster.Position{}
 		l.saves[s.Run] = all
 	}
 	for _, p := range s.Positions {
-		at := place2{p.Component, p.Split}
+		at := splitOf{p.Component, p.Split}
 		if p.Life >= all[at].Life {
 			all[at] = p
 		}
@@ -136,16 +138,7 @@ func (l *lead) saveNow() {
 			c.Positions = append(c.Positions, p)
 		}
 		slices.SortFunc(c.Positions, func(x, y cluster.Position) int {
-			if x.Component != y.Component {
-				if x.Component < y.Component {
-					return -1
-				}
-				return 1
-			}
-			if x.Split < y.Split {
-				return -1
-			}
-			return 1
+			return cmp.Or(cmp.Compare(x.Component, y.Component), cmp.Compare(x.Split, y.Split))
 		})
 		l.a.propose(cluster.Entry{Commit: c}, nil)
 	}

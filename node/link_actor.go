@@ -132,11 +132,7 @@ func (l *Link) far(m *task.Far) {
 	lane := broker.Control
 	switch msg := m.Msg.(type) {
 	case *task.Encoded:
-		h, err := tuple.HeadOf(msg.Bytes)
-		if err != nil {
-			panic(fmt.Sprintf("task %d sends what is no parcel: %v", msg.From, err))
-		}
-		l.queue(broker.Data, broker.Parcel, m.Run, broker.Sender{Run: m.Run, Task: h.From, Life: h.FromLife}, msg.Bytes)
+		l.queue(broker.Data, broker.Parcel, m.Run, broker.Sender{Run: m.Run, Task: msg.From, Life: msg.FromLife}, msg.Bytes)
 		return
 	case *task.End, *task.Dry:
 		lane = broker.Data // behind the parcels
@@ -268,7 +264,7 @@ func (l *Link) deliver(f *broker.Frame) error {
 		if err != nil {
 			return err
 		}
-		l.give(f.Run, h.To, &task.Encoded{From: h.From, FromLife: h.FromLife, To: h.To, Plan: h.Plan, Tuples: h.Tuples, Bytes: f.Payload})
+		l.give(f.Run, h.To, &task.Encoded{From: h.From, FromLife: h.FromLife, To: h.To, Plan: h.Plan, Input: h.Input, Tuples: h.Tuples, Bytes: f.Payload})
 	case broker.Task:
 		msg, err := task.DecodeMessage(f.Payload)
 		if err != nil {

@@ -242,7 +242,7 @@ func (a *Agent) farLives(m *Lives) {
 }
 
 // tellLives tells another process of lives of tasks that are here.
-func (p *Part) tellLives(a *Agent, to cluster.Home, ids []tuple.TaskID) {
+func (p *part) tellLives(a *Agent, to cluster.Home, ids []tuple.TaskID) {
 	l := a.linkOf(to)
 	if l == nil || len(ids) == 0 {
 		return // it hears of all when there is a link

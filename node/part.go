@@ -15,28 +15,27 @@ import (
 	"github.com/egretstream/egret/tuple"
 )
 
-// A Part is what this node has of a run: whether it could have tasks of it, and the
+// A part is what this node has of a run: whether it could have tasks of it, and the
 // supervisor of those that it has.
 //
 //	seen --can run it, has tasks--> running --others' plans--> running
 //	                                   | done, failed, forgotten, by itself
 //	                                   v
 //	                                stopping --Over--> over
-type Part struct {
+type part struct {
 	run     cluster.Run
 	def     *topology.Topology
-	cannot  string // why no task can be here
-	plan    *topology.Plan
-	placed  *cluster.Plan // that plan was made from
+	cannot  string        // why no task can be here
+	placed  *cluster.Plan // that its tasks live in
 	sup     actor.Ref     // nil: not running
-	Metrics []*metrics.Task
+	metrics []*metrics.Task
 
-	own   map[tuple.TaskID]task.Peer // lives of tasks that are here
-	far   map[tuple.TaskID]farLife   // and elsewhere
-	ended bool
-	drain bool // the supervisor was told to
-	halted,
-	rest uint64
+	own      map[tuple.TaskID]task.Peer // lives of tasks that are here
+	far      map[tuple.TaskID]farLife   // and elsewhere
+	ended    bool
+	drain    bool   // the supervisor was told to
+	halted   uint64 // the Halt that the supervisor was told; 0: none
+	rest     uint64 // the same, when all has come to rest
 	stopping bool
 	over     bool
 	err      string // why it is over, if nobody has stopped it
@@ -50,12 +49,12 @@ type farLife struct {
 	at   cluster.Home
 }
 
-func newPart(run cluster.Run) *Part {
-	return &Part{run: run, own: map[tuple.TaskID]task.Peer{}, far: map[tuple.TaskID]farLife{}}
+func newPart(run cluster.Run) *part {
+	return &part{run: run, own: map[tuple.TaskID]task.Peer{}, far: map[tuple.TaskID]farLife{}}
 }
 
 // follow does what the log says.
-func (p *Part) follow(a *Agent, sub *cluster.Submission) {
+func (p *part) follow(a *Agent, sub *cluster.Submission) {
 	p.seeSaved(a, sub)
 	if !sub.Status.Runs() {
 		p.stop(a)
@@ -94,7 +93,7 @@ const (
 	drainFor = 30 * time.Second
 )
 
-func (p *Part) halt(a *Agent, n uint64) {
+func (p *part) halt(a *Agent, n uint64) {
 	if p.halted == n {
 		return
 	}
@@ -103,52 +102,34 @@ func (p *Part) halt(a *Agent, n uint64) {
 }
 
 // check finds out whether this node's program can run what was submitted.
-func (p *Part) check(a *Agent, sub *cluster.Submission) {
-	for _, t := range a.Program.Topologies {
-		if t.Name() == sub.Topology {
-			p.def = t
-		}
-	}
-	if p.def == nil {
-		p.cannot = fmt.Sprintf("the program of node %s has no topology %q", a.Self.Name, sub.Topology)
+func (p *part) check(a *Agent, sub *cluster.Submission) {
+	spec := sub.Spec
+	if refusal := Complete(a.Program.Topologies, &spec); refusal != nil {
+		p.cannot = fmt.Sprintf("node %s: %s", a.Self.Name, refusal.Text)
 		return
 	}
-	plan, err := p.build(sub, nil)
-	if err != nil {
-		p.cannot = fmt.Sprintf("node %s: %v", a.Self.Name, err)
-		return
-	}
-	if f := plan.Fingerprint(); f != sub.Fingerprint {
-		p.cannot = fmt.Sprintf("the program of node %s has another topology %q: fingerprint %s, and %s was submitted", a.Self.Name, sub.Topology, f, sub.Fingerprint)
-	}
+	p.def = find(a.Program.Topologies, sub.Topology)
 }
 
-// build makes a plan with the tasks of placed, or for nil with numbers of its own.
-func (p *Part) build(sub *cluster.Submission, placed *cluster.Plan) (*topology.Plan, error) {
-	o := topology.Options{Params: sub.Params, Parallel: map[string]int{}}
+// build makes a plan with the tasks of placed.
+func (p *part) build(sub *cluster.Submission, placed *cluster.Plan) (*topology.Plan, error) {
 	g, err := topology.ParseGuarantee(sub.Guarantee)
 	if err != nil {
 		return nil, err
 	}
-	o.Guarantee = g
+	o := topology.Options{Params: sub.Params, Parallel: map[string]int{}, Guarantee: g, Epoch: placed.Epoch}
 	for i, c := range sub.Components {
-		o.Parallel[c.Name] = c.Parallel
-		if placed != nil {
-			o.Parallel[c.Name] = placed.Components[i].Parallel
-			o.First = append(o.First, placed.Components[i].First)
-		}
+		o.Parallel[c.Name] = placed.Components[i].Parallel
+		o.First = append(o.First, placed.Components[i].First)
 	}
-	if placed != nil {
-		o.Epoch = placed.Epoch
-		for _, t := range placed.Tasks {
-			o.Tasks = append(o.Tasks, topology.Task{Component: t.Component, Index: t.Index})
-		}
+	for _, t := range placed.Tasks {
+		o.Tasks = append(o.Tasks, topology.Task{Component: t.Component, Index: t.Index})
 	}
 	return p.def.Build(o)
 }
 
 // replan goes over to the plan that the log has now.
-func (p *Part) replan(a *Agent, sub *cluster.Submission) {
+func (p *part) replan(a *Agent, sub *cluster.Submission) {
 	if p.sup == nil && !slices.ContainsFunc(sub.Plan.Tasks, func(t cluster.Task) bool { return t.Home == a.Self.Home }) {
 		return
 	}
@@ -157,10 +138,10 @@ func (p *Part) replan(a *Agent, sub *cluster.Submission) {
 		p.over, p.err = true, fmt.Sprintf("node %s: %v", a.Self.Name, err)
 		return
 	}
-	p.plan, p.placed, p.ended, p.rest = plan, sub.Plan, false, 0
-	for id := len(p.Metrics); id < len(plan.Tasks); id++ {
+	p.placed, p.ended, p.rest = sub.Plan, false, 0
+	for id := len(p.metrics); id < len(plan.Tasks); id++ {
 		n := plan.Node(tuple.TaskID(id))
-		p.Metrics = append(p.Metrics, metrics.NewTask(plan.TaskName(tuple.TaskID(id)), len(n.Streams), len(n.Inputs)))
+		p.metrics = append(p.metrics, metrics.NewTask(plan.TaskName(tuple.TaskID(id)), len(n.Streams), len(n.Inputs)))
 	}
 	share := &task.Share{Run: uint32(p.run), First: sub.First, Over: a.ctx.Self(), MaxParcel: maxParcel}
 	for _, t := range sub.Plan.Tasks {
@@ -184,13 +165,13 @@ func (p *Part) replan(a *Agent, sub *cluster.Submission) {
 			return
 		}
 		set.Share, set.Positions, set.Continued = share, positions, set.Continued || sub.Positions.Len() > 0
-		p.sup = a.ctx.Spawn(plan.Topology, task.NewSupervisor(plan, set, p.Metrics, func(error) {}))
+		p.sup = a.ctx.Spawn(plan.Topology, task.NewSupervisor(plan, set, p.metrics, func(error) {}))
 		a.ctx.Watch(p.sup)
 	} else {
-		a.ctx.Send(p.sup, &task.Replan{Plan: plan, Share: share, Metrics: p.Metrics, Positions: positions})
+		a.ctx.Send(p.sup, &task.Replan{Plan: plan, Share: share, Metrics: p.metrics, Positions: positions})
 	}
 	if a.Program.Started != nil {
-		a.Program.Started(p.run, plan, p)
+		a.Program.Started(p.run, plan)
 	}
 	// What is known of others is said behind the plan, and others who are in it now hear
 	// of what is here.
@@ -207,7 +188,7 @@ func (p *Part) replan(a *Agent, sub *cluster.Submission) {
 const maxParcel = 8 << 20
 
 // forget lets go of lives that a plan has ended.
-func (p *Part) forget(a *Agent, plan *cluster.Plan) {
+func (p *part) forget(a *Agent, plan *cluster.Plan) {
 	over := func(id tuple.TaskID, life tuple.Incarnation) bool {
 		return int(id) < len(plan.Tasks) && life < incarnation(plan.Tasks[id].Epoch)
 	}
@@ -220,14 +201,14 @@ func (p *Part) forget(a *Agent, plan *cluster.Plan) {
 }
 
 // gone takes in that the life of a task that was here is over.
-func (p *Part) gone(a *Agent, id tuple.TaskID) {
+func (p *part) gone(a *Agent, id tuple.TaskID) {
 	a.tellLinks(Route{Run: uint32(p.run), Task: id})
 	a.tellLinks(Gone{Run: uint32(p.run), Task: id, Life: p.own[id].Life})
 	delete(p.own, id)
 }
 
 // homes returns the other processes that have tasks of the run.
-func (p *Part) homes(a *Agent) (all []cluster.Home) {
+func (p *part) homes(a *Agent) (all []cluster.Home) {
 	seen := map[cluster.Home]bool{a.Self.Home: true, {}: true}
 	for _, t := range p.placed.Tasks {
 		if !seen[t.Home] {
@@ -239,7 +220,7 @@ func (p *Part) homes(a *Agent) (all []cluster.Home) {
 }
 
 // tellFar tells the supervisor of lives of tasks elsewhere.
-func (p *Part) tellFar(a *Agent, ids []tuple.TaskID) {
+func (p *part) tellFar(a *Agent, ids []tuple.TaskID) {
 	if p.sup == nil || len(ids) == 0 {
 		return
 	}
@@ -255,7 +236,7 @@ func (p *Part) tellFar(a *Agent, ids []tuple.TaskID) {
 }
 
 // heard takes in lives of tasks on another node.
-func (p *Part) heard(a *Agent, from cluster.Home, peers []task.Peer) {
+func (p *part) heard(a *Agent, from cluster.Home, peers []task.Peer) {
 	var news []tuple.TaskID
 	for _, peer := range peers {
 		if peer.Life > p.far[peer.Task].life {
@@ -267,7 +248,7 @@ func (p *Part) heard(a *Agent, from cluster.Home, peers []task.Peer) {
 }
 
 // stop ends what is here of a run that the log has ended.
-func (p *Part) stop(a *Agent) {
+func (p *part) stop(a *Agent) {
 	if p.sup == nil {
 		delete(a.parts, p.run)
 	} else if !p.stopping {
@@ -276,7 +257,7 @@ func (p *Part) stop(a *Agent) {
 	}
 }
 
-func (p *Part) name() string {
+func (p *part) name() string {
 	if p.def == nil {
 		return ""
 	}
@@ -284,7 +265,7 @@ func (p *Part) name() string {
 }
 
 // report says how the part is.
-func (p *Part) report(sub *cluster.Submission) cluster.RunReport {
+func (p *part) report(sub *cluster.Submission) cluster.RunReport {
 	r := cluster.RunReport{Run: p.run, Cannot: p.cannot, Over: p.over, Err: p.err}
 	if p.placed != nil {
 		r.Epoch, r.Ended = p.placed.Epoch, p.ended

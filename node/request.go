@@ -149,39 +149,33 @@ func (a *Agent) serve(r *Request, reply func(*Answer)) {
 		})
 	}
 	fine := func(cluster.Result) *Answer { return &Answer{} }
-	sub := a.state.Submission(r.Topology)
 	switch r.Op {
 	case OpSubmit:
 		if r.Spec == nil {
 			reply(Refuse(cluster.ErrInvalid, "a topology is submitted without its spec"))
 			return
 		}
-	case OpDrain, OpForget:
-		sub = nil
-	}
-	if needs := r.Op == OpSetStatus || r.Op == OpRebalance || r.Op == OpStats; needs && sub == nil {
-		reply(Refuse(cluster.ErrUnknown, "there is no topology %q; egret list shows those that there are", r.Topology))
-		return
-	}
-	switch r.Op {
-	case OpSubmit:
 		then(cluster.Entry{Submit: &cluster.Submit{Spec: *r.Spec, At: a.wall()}}, func(result cluster.Result) *Answer {
 			return &Answer{Run: cluster.Run(result.Epoch)}
 		})
-	case OpSetStatus:
-		if r.Status == cluster.Ending && !sub.Status.Runs() {
-			then(cluster.Entry{Forget: &cluster.Forget{Topology: sub.Topology, Run: sub.Run}}, fine)
-			return
-		}
-		then(cluster.Entry{SetStatus: &cluster.SetStatus{Topology: sub.Topology, Run: sub.Run, Status: r.Status, At: a.wall()}}, fine)
-	case OpRebalance:
-		a.rebalance(r, sub, reply, then)
 	case OpDrain:
 		a.drainNode(r, reply, then)
 	case OpForget:
 		then(cluster.Entry{ForgetNode: &cluster.ForgetNode{Node: r.Node}}, fine)
-	case OpStats:
-		reply(&Answer{Stats: a.lead.stats(sub)})
+	case OpSetStatus, OpRebalance, OpStats:
+		sub := a.state.Submission(r.Topology)
+		switch {
+		case sub == nil:
+			reply(Refuse(cluster.ErrUnknown, "there is no topology %q; egret list shows those that there are", r.Topology))
+		case r.Op == OpRebalance:
+			a.rebalance(r, sub, reply, then)
+		case r.Op == OpStats:
+			reply(&Answer{Stats: a.lead.stats(sub)})
+		case r.Status == cluster.Ending && !sub.Status.Runs():
+			then(cluster.Entry{Forget: &cluster.Forget{Topology: sub.Topology, Run: sub.Run}}, fine)
+		default:
+			then(cluster.Entry{SetStatus: &cluster.SetStatus{Topology: sub.Topology, Run: sub.Run, Status: r.Status, At: a.wall()}}, fine)
+		}
 	default:
 		reply(Refuse(cluster.ErrInvalid, "node %s does not know what %q is: do all nodes run the same version?", a.Self.Name, r.Op))
 	}
@@ -268,23 +262,21 @@ func movesOf(sub *cluster.Submission, plan *cluster.Plan) (all []Move) {
 // view is how this node sees the cluster.
 func (a *Agent) view() *View {
 	v := &View{Self: a.Self.Home, Cluster: a.Cluster, Leader: a.leads.Node, Applied: a.state.Applied, Submissions: a.state.Submissions, Nodes: a.state.Nodes}
+	tasks := map[cluster.Home]int{}
+	for _, sub := range a.state.Submissions {
+		if sub.Plan == nil || !sub.Status.Runs() {
+			continue
+		}
+		for _, t := range sub.Plan.Tasks {
+			tasks[t.Home]++
+		}
+	}
 	for _, m := range a.members {
 		n, _ := a.state.Node(m.Node)
 		if l := a.linkOf(m.Home); l != nil && l.refused {
 			m.Alive = false // nobody listens there; the membership will find out
 		}
-		x := MemberView{Member: m, Draining: n.Draining}
-		for _, sub := range a.state.Submissions {
-			if sub.Plan == nil || !sub.Status.Runs() {
-				continue
-			}
-			for _, t := range sub.Plan.Tasks {
-				if t.Home == m.Home {
-					x.Tasks++
-				}
-			}
-		}
-		v.Members = append(v.Members, x)
+		v.Members = append(v.Members, MemberView{Member: m, Draining: n.Draining, Tasks: tasks[m.Home]})
 	}
 	return v
 }

@@ -24,7 +24,7 @@ func (a *Agent) save(m *task.SavePositions) {
 	p.seeSaved(a, a.submission(p.run))
 }
 
-func (p *Part) sendSave(a *Agent) {
+func (p *part) sendSave(a *Agent) {
 	p.said = a.ctx.Now()
 	s := &save{Run: p.run}
 	for _, at := range p.saving.Positions {
@@ -38,7 +38,7 @@ func (p *Part) sendSave(a *Agent) {
 }
 
 // saveAgain asks again for what has not come.
-func (p *Part) saveAgain(a *Agent, now time.Duration) {
+func (p *part) saveAgain(a *Agent, now time.Duration) {
 	if p.saving != nil && now-p.said >= sayAgain && !mutation.Is(mutation.SaveOnce) {
 		p.sendSave(a)
 	}
@@ -46,7 +46,7 @@ func (p *Part) saveAgain(a *Agent, now time.Duration) {
 
 // seeSaved tells the supervisor when the log has all that was asked for. Without a
 // submission nobody wants it any more.
-func (p *Part) seeSaved(a *Agent, sub *cluster.Submission) {
+func (p *part) seeSaved(a *Agent, sub *cluster.Submission) {
 	if p.saving == nil || p.sup == nil {
 		return
 	}

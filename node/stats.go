@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -92,7 +93,7 @@ func (a *Agent) tellCounts() {
 			continue
 		}
 		r := runCounts{Run: run}
-		for id, m := range p.Metrics {
+		for id, m := range p.metrics {
 			if id < len(p.placed.Tasks) && p.placed.Tasks[id].Home == a.Self.Home {
 				t := count(tuple.TaskID(id), m)
 				t.Life = p.own[t.Task].Life
@@ -122,10 +123,9 @@ func (c *counts) of(run cluster.Run, id tuple.TaskID) (TaskCount, bool) {
 		if c.Runs[i].Run != run {
 			continue
 		}
-		for _, t := range c.Runs[i].Tasks {
-			if t.Task == id {
-				return t, true
-			}
+		tasks := c.Runs[i].Tasks // in their order
+		if at, known := slices.BinarySearchFunc(tasks, id, func(t TaskCount, id tuple.TaskID) int { return cmp.Compare(t.Task, id) }); known {
+			return tasks[at], true
 		}
 	}
 	return TaskCount{}, false

@@ -223,10 +223,7 @@ func (t *boltTask) died(value any, inHand string) {
 
 func (t *boltTask) Receive(ctx actor.Context, msg any) {
 	t.enter(ctx)
-	if t.dead {
-		return
-	}
-	if t.set.Share != nil && t.tooEarly(msg) {
+	if t.dead || t.tooEarly(msg) {
 		return
 	}
 	switch msg := msg.(type) {

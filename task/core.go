@@ -147,9 +147,6 @@ func (c *core) current(from tuple.TaskID, fromLife, toLife tuple.Incarnation) bo
 // receive handles what both kinds of task understand. It returns false for
 // anything else.
 func (c *core) receive(msg any) bool {
-	if c.set.Share != nil && c.tooEarly(msg) {
-		return true
-	}
 	switch msg := msg.(type) {
 	case *Limit:
 		if c.current(msg.From, msg.FromLife, msg.ToLife) || mutation.Is(mutation.LimitOfAnyLife) {
@@ -173,6 +170,7 @@ func (c *core) receive(msg any) bool {
 		for _, p := range msg.Peers {
 			c.learn(p)
 		}
+		c.out.nearest()
 	case *replanned:
 		c.replan(msg)
 	case Credit:

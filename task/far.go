@@ -27,6 +27,7 @@ type Encoded struct {
 	From, To tuple.TaskID
 	FromLife tuple.Incarnation
 	Plan     uint32 // the sender's
+	Input    int    // of the receiver
 	Tuples   int
 	// Bytes are the link's when they are sent, until it gives them back; and of the task
 	// that gets them, for ever: what is decoded points into them.
@@ -65,7 +66,7 @@ func (o *outbox) sendFar(pr *pair, p *tuple.Parcel) {
 		}
 		if err == nil {
 			pr.link.gave(len(b))
-			o.c.say(pr.task, &Encoded{From: p.From, To: p.To, FromLife: p.FromLife, Plan: p.Plan, Tuples: p.Len(), Bytes: b})
+			o.c.say(pr.task, &Encoded{From: p.From, To: p.To, FromLife: p.FromLife, Plan: p.Plan, Input: p.Input, Tuples: p.Len(), Bytes: b})
 			break
 		}
 		if !o.cannotTravel(pr, p, err) {
@@ -76,18 +77,20 @@ func (o *outbox) sendFar(pr *pair, p *tuple.Parcel) {
 	pr.free = append(pr.free, p)
 }
 
-// nearest chooses for each local-or-shuffle a task of this node, if there is one.
+// nearest chooses for each local-or-shuffle a task of this node, if there is one: the
+// first from its own index on, so that senders choose different ones.
 func (o *outbox) nearest() {
+	own := o.c.plan.Tasks[o.c.id].Index
 	for i := range o.streams {
 		for k := range o.streams[i].routes {
 			r := &o.streams[i].routes[k]
 			if r.Grouping != topology.LocalOrShuffle {
 				continue
 			}
-			n, home := len(r.lanes), o.c.plan.Tasks[o.c.id].Index
-			r.home = home % n
+			n := len(r.lanes)
+			r.home = own % n
 			for by := range n {
-				if l := (home + by) % n; !r.lanes[l].pair.far && r.lanes[l].pair.ref != nil {
+				if l := (own + by) % n; r.lanes[l].pair.near() {
 					r.home = l
 					break
 				}
@@ -95,6 +98,9 @@ func (o *outbox) nearest() {
 		}
 	}
 }
+
+// near reports whether a task is known to be on this node.
+func (p *pair) near() bool { return p.ref != nil && p.link == nil }
 
 // decode makes a parcel of what has come from another node. It is nil if the bytes
 // are not one.
@@ -105,14 +111,13 @@ func (t *boltTask) decode(m *Encoded) *tuple.Parcel {
 	} else {
 		p = new(tuple.Parcel)
 	}
-	input, err := tuple.InputOf(m.Bytes)
-	if err == nil && input >= len(t.node.Inputs) {
-		err = fmt.Errorf("it is for input %d of %s, which has %d", input, t.node.Name, len(t.node.Inputs))
+	var err error
+	if m.Input >= len(t.node.Inputs) {
+		err = fmt.Errorf("it is for input %d of %s, which has %d", m.Input, t.node.Name, len(t.node.Inputs))
+	} else {
+		err = tuple.DecodeInPlace(m.Bytes, p, t.node.Inputs[m.Input].Stream)
 	}
-	if err == nil {
-		err = tuple.DecodeInPlace(m.Bytes, p, t.node.Inputs[input].Stream)
-	}
-	if err == nil && (p.From != m.From || int(p.From) >= len(t.index) || t.index[p.From] < 0 || p.Len() == 0) {
+	if err == nil && (p.From != m.From || p.Input != m.Input || int(p.From) >= len(t.index) || t.index[p.From] < 0 || p.Len() == 0) {
 		err = fmt.Errorf("task %d has nothing to send to %s", p.From, t.m.Name)
 	}
 	if err != nil {

@@ -348,7 +348,7 @@ func (o *outbox) send(pr *pair, p *tuple.Parcel) {
 		pr.pace.at = o.c.now
 	}
 	o.streams[p.Stream].sent += int64(n)
-	if pr.far {
+	if pr.link != nil {
 		o.sendFar(pr, p)
 		return
 	}
@@ -462,8 +462,7 @@ func (o *outbox) found(p Peer) {
 	if pr == nil {
 		return
 	}
-	pr.ref, pr.far, pr.link = p.Ref, p.Far, o.link(&p)
-	o.nearest()
+	pr.ref, pr.link = p.Ref, o.link(&p)
 	o.drain(pr)
 	o.release()
 	if pr.dry {

@@ -91,7 +91,7 @@ func (t *queueTask) Start(ctx actor.Context) {
 
 func (t *queueTask) Receive(ctx actor.Context, msg any) {
 	t.enter(ctx)
-	if t.dead {
+	if t.dead || t.tooEarly(msg) {
 		return
 	}
 	switch msg := msg.(type) {

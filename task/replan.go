@@ -62,6 +62,9 @@ func (c *core) replan(m *replanned) {
 //
 // It is bounded by the first limits of those lives.
 func (c *core) tooEarly(msg any) bool {
+	if c.set.Share == nil {
+		return false
+	}
 	epoch := c.plan.Epoch
 	switch m := msg.(type) {
 	case *Encoded:
@@ -178,7 +181,7 @@ func same(r *route, to *topology.Node) bool {
 // pair makes the pair with a task.
 func (o *outbox) pair(id tuple.TaskID) {
 	p := &o.c.peers[id]
-	o.byTask[id] = &pair{task: id, bit: acker.Bit(id), ref: p.Ref, far: p.Far, link: o.link(p), pace: pace{at: o.c.now}, done: o.c.ended}
+	o.byTask[id] = &pair{task: id, bit: acker.Bit(id), ref: p.Ref, link: o.link(p), pace: pace{at: o.c.now}, done: o.c.ended}
 	o.pairs = append(o.pairs, o.byTask[id])
 }
 

@@ -47,7 +47,7 @@ func (o *outbox) pick(r *route) *lane {
 		r.at = &r.lanes[0]
 		return r.at
 	}
-	if r.Grouping == topology.LocalOrShuffle && r.lanes[r.home].pair.room() > 0 {
+	if home := r.lanes[r.home].pair; r.Grouping == topology.LocalOrShuffle && home.near() && home.room() > 0 {
 		r.at = &r.lanes[r.home]
 		return r.at
 	}

@@ -37,18 +37,6 @@ func decode(b []byte, into *Parcel, schema *Schema, inPlace bool) error {
 	return fmt.Errorf("%w for stream %s.%s: %w", ErrCorrupt, schema.Component, schema.Stream, d.err)
 }
 
-// InputOf returns for which of the receiver's inputs a parcel in wire form is, which
-// says the schema that it is to be decoded with. It looks at nothing else.
-func InputOf(b []byte) (int, error) {
-	d := decoder{b: b}
-	var p Parcel
-	d.address(&p)
-	if d.err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrCorrupt, d.err)
-	}
-	return p.Input, nil
-}
-
 // A decoder reads through b. After the first mistake err is set and nothing
 // that is read counts.
 type decoder struct {

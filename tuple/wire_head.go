@@ -10,6 +10,7 @@ type Head struct {
 	From, To         TaskID
 	FromLife, ToLife Incarnation
 	Plan             uint32
+	Input            int // of the receiver
 	Tuples           int
 }
 
@@ -25,5 +26,5 @@ func HeadOf(b []byte) (Head, error) {
 	if d.err != nil {
 		return Head{}, fmt.Errorf("%w: %w", ErrCorrupt, d.err)
 	}
-	return Head{p.From, p.To, p.FromLife, p.ToLife, uint32(plan), int(n)}, nil
+	return Head{p.From, p.To, p.FromLife, p.ToLife, uint32(plan), p.Input, int(n)}, nil
 }

@@ -11,7 +11,7 @@ func TestHead(t *testing.T) {
 	b := encode(t, p)
 	h, err := HeadOf(b)
 	require.NoError(t, err)
-	require.Equal(t, Head{p.From, p.To, p.FromLife, p.ToLife, p.Plan, p.Len()}, h)
+	require.Equal(t, Head{p.From, p.To, p.FromLife, p.ToLife, p.Plan, p.Input, p.Len()}, h)
 	var none Parcel
 	h, err = HeadOf(encode(t, &none))
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func FuzzHead(f *testing.F) {
 		var p Parcel
 		if DecodeParcel(b, &p, full().Schema) == nil {
 			require.NoError(t, err)
-			require.Equal(t, Head{p.From, p.To, p.FromLife, p.ToLife, p.Plan, p.Len()}, h)
+			require.Equal(t, Head{p.From, p.To, p.FromLife, p.ToLife, p.Plan, p.Input, p.Len()}, h)
 		}
 	})
 }

@@ -110,7 +110,7 @@ func (p *process) program() node.Program {
 			c.book.settings(p, run, spec, &set)
 			return &set, nil
 		},
-		Started: func(run cluster.Run, plan *topology.Plan, _ *node.Part) { c.book.started(p, run, plan) },
+		Started: func(run cluster.Run, plan *topology.Plan) { c.book.started(p, run, plan) },
 	}
 }
 

@@ -37,8 +37,9 @@ type halves struct {
 	executed map[int64]int
 	spawned  map[string]int // lives that have begun
 	saved    map[string]map[string]string
-	heavy    int // bytes of text in every fiftieth message
-	most     int // bytes of a parcel that may travel
+	heavy    int  // bytes of text in every fiftieth message
+	most     int  // bytes of a parcel that may travel
+	local    bool // tuples stay on their node if they can
 	dead     []*task.DeadLetter
 }
 
@@ -53,6 +54,7 @@ type hub struct {
 	over    bool
 	err     error
 	parcels int
+	tuples  int                        // in them
 	lives   map[tuple.TaskID]task.Peer // of the other
 }
 
@@ -110,8 +112,9 @@ func (b *hub) Receive(ctx actor.Context, msg any) {
 		}
 		ctx.Send(other, across{m.Msg})
 	case across:
-		if _, is := m.msg.(*task.Encoded); is {
+		if e, is := m.msg.(*task.Encoded); is {
 			b.parcels++
+			b.tuples += e.Tuples
 		}
 		if ref := b.routes[receiver(m.msg)]; ref != nil {
 			ctx.Send(ref, m.msg)
@@ -139,10 +142,13 @@ func (b *hub) Stopped(actor.Context)   {}
 
 const shareMessages = 400
 
-func newHalves(t *testing.T, seed uint64) *halves { return newHeavyHalves(t, seed, 0, 1<<20) }
+func newHalves(t *testing.T, seed uint64) *halves {
+	return (&halves{t: t, most: 1 << 20}).begin(seed)
+}
 
-func newHeavyHalves(t *testing.T, seed uint64, heavy, most int) *halves {
-	h := &halves{t: t, heavy: heavy, most: most, executed: map[int64]int{}, spawned: map[string]int{}, saved: map[string]map[string]string{}, parallel: map[string]int{}}
+func (h *halves) begin(seed uint64) *halves {
+	t := h.t
+	*h = halves{t: t, heavy: h.heavy, most: h.most, local: h.local, executed: map[int64]int{}, spawned: map[string]int{}, saved: map[string]map[string]string{}, parallel: map[string]int{}}
 	h.w = New(Config{Seed: seed, Links: Links{}})
 	values := make([]int64, shareMessages)
 	for i := range values {
@@ -157,11 +163,11 @@ func newHeavyHalves(t *testing.T, seed uint64, heavy, most int) *halves {
 			}
 			out.Emit(in.Int64("n"), text)
 			return nil
-		}), n.Shuffle()).Emits("n", "text").Parallel(3)
+		}), h.group(n)).Emits("n", "text").Parallel(3)
 		b.Bolt("sink", bolt.Each(func(in tuple.Tuple, _ *bolt.Collector) error {
 			h.executed[in.Int64("n")]++
 			return nil
-		}), twice.By("n")).Parallel(2)
+		}), h.sink(twice)).Parallel(2)
 	})
 	set := newStage(t, seed, nothing).scene.set
 	set.Event = func(e task.Event) {
@@ -192,6 +198,20 @@ func newHeavyHalves(t *testing.T, seed uint64, heavy, most int) *halves {
 		h.hubs[n].sup = h.w.Spawn(fmt.Sprintf("sup%d", n), task.NewSupervisor(plan, &s, h.metrics(n, plan), func(error) {}))
 	}
 	return h
+}
+
+func (h *halves) group(s *topology.Component) topology.Subscription {
+	if h.local {
+		return s.LocalOrShuffle()
+	}
+	return s.Shuffle()
+}
+
+func (h *halves) sink(s *topology.Component) topology.Subscription {
+	if h.local {
+		return s.LocalOrShuffle()
+	}
+	return s.By("n")
 }
 
 func (h *halves) plan(epoch uint32) *topology.Plan {
@@ -272,7 +292,9 @@ func (h *halves) finish(exactly bool) {
 			require.Equal(h.t, 1, n, "nothing is replayed")
 		}
 	}
-	require.Positive(h.t, h.hubs[0].parcels+h.hubs[1].parcels)
+	if !h.local {
+		require.Positive(h.t, h.hubs[0].parcels+h.hubs[1].parcels)
+	}
 }
 
 // Half of the tasks of each component is on another node.
@@ -287,7 +309,7 @@ func TestHalves(t *testing.T) {
 func TestTooLargeToTravel(t *testing.T) {
 	dead := 0
 	for seed := range uint64(20) {
-		h := newHeavyHalves(t, seed, 3000, 2000)
+		h := (&halves{t: t, heavy: 3000, most: 2000}).begin(seed)
 		h.finish(true)
 		dead += len(h.dead)
 		for _, d := range h.dead {
@@ -298,6 +320,32 @@ func TestTooLargeToTravel(t *testing.T) {
 		require.LessOrEqual(t, len(h.dead), shareMessages/50)
 	}
 	require.Positive(t, dead)
+}
+
+// Local-or-shuffle leaves tuples on their node as long as somebody there takes them, also
+// when that is another one than before; and if nobody is there, all others get some.
+func TestLocalBetweenNodes(t *testing.T) {
+	for seed := range uint64(20) {
+		h := (&halves{t: t, most: 1 << 20, local: true}).begin(seed)
+		h.run(func() bool { return len(h.executed) > 50 })
+		far := h.hubs[0].tuples + h.hubs[1].tuples // until who is near was known, or for want of room
+		require.Less(t, far, len(h.executed)/2, "without looking it would be about as many as were executed, on two ways")
+		h.quiet(1)
+		for id, task := range h.tasks {
+			if task.Component > 0 && h.at[id] == 0 {
+				h.at[id], h.epoch[id] = 1, 2
+			}
+		}
+		h.replan(2)
+		h.resume()
+		h.finish(true)
+		require.Positive(t, h.hubs[1].parcels, "from the spout that has stayed")
+		for id, task := range h.tasks {
+			if task.Component == 1 {
+				require.Positive(t, h.ms[1][id].Inputs[0].Executed.Load(), "task %d", id)
+			}
+		}
+	}
 }
 
 // Tasks that are moved when nothing is open lose nothing, and the others stay.

@@ -41,12 +41,6 @@ func (l *Log) Propose(entry []byte, done func(result any, err error)) {
 	})
 }
 
-// Barrier is done when everything that was in the log before is applied. A node that
-// begins to lead calls it to know what it leads.
-func (l *Log) Barrier(done func(error)) {
-	l.inOrder(func(patience time.Duration) raft.Future { return l.raft.Barrier(patience) }, done)
-}
-
 // AddVoter makes a node a voter, also if it is a server already. The address is where it is
 // to be found if Config.Where does not know, for as long as it is a server.
 func (l *Log) AddVoter(node cluster.NodeID, addr string, done func(error)) {
@@ -90,7 +84,11 @@ func (l *Log) Remove(node cluster.NodeID, done func(error)) {
 		if err == nil {
 			// raft's pool keeps the connections to a server that is none any more, with 256 KB
 			// each, until it is closed as a whole. Others are made again when they are needed.
-			time.AfterFunc(lingering, l.transport.CloseStreams)
+			l.mu.Lock()
+			if !l.closed {
+				l.hangUp = time.AfterFunc(lingering, l.transport.CloseStreams)
+			}
+			l.mu.Unlock()
 		}
 		if done != nil {
 			done(err)

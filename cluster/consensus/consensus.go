@@ -124,7 +124,8 @@ type Log struct {
 
 	mu      sync.Mutex
 	closed  bool
-	pending int // requests that are not done
+	pending int         // requests that are not done
+	hangUp  *time.Timer // of the connections to a server that was removed
 
 	asked sync.WaitGroup // goroutines that wait for raft
 	loops sync.WaitGroup // watch and propose
@@ -291,6 +292,9 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.closed = true
+	if l.hangUp != nil {
+		l.hangUp.Stop()
+	}
 	close(l.entries)
 	l.mu.Unlock()
 

@@ -11,11 +11,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/state/file"
 )
 
 const (
@@ -123,28 +122,12 @@ func (i *Identity) change(f func(*identity)) error {
 		if err != nil {
 			return err
 		}
-		if err := writeFile(filepath.Join(i.dir, identityFile), append(b, '\n')); err != nil {
+		if err := file.Write(filepath.Join(i.dir, identityFile), append(b, '\n')); err != nil {
 			return err
 		}
 	}
 	i.is = next
 	return nil
-}
-
-// writeFile replaces a file by a whole one, durably.
-func writeFile(name string, b []byte) (err error) {
-	f, err := os.OpenFile(name+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err // names the file
-	}
-	if err := os.Rename(name+".tmp", name); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(name))
 }
 
 // Home is the node and the number of its process.
@@ -222,32 +205,9 @@ func (i *Identity) Close() error {
 }
 
 func lockDir(dir string) (*os.File, error) {
-	name := filepath.Join(dir, "lock")
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err // names the file
+	lock, by, err := file.Hold(dir)
+	if errors.Is(err, file.ErrLocked) {
+		return nil, fmt.Errorf("%s is %w by a node%s: stop that one, or use another directory", dir, ErrInUse, by)
 	}
-	if err := flock(f); err != nil {
-		by := owner(f)
-		f.Close()
-		if errors.Is(err, errLocked) {
-			return nil, fmt.Errorf("%s is %w by a node%s: stop that one, or use another directory", dir, ErrInUse, by)
-		}
-		return nil, fmt.Errorf("lock %s: %w", name, err)
-	}
-	if err := f.Truncate(0); err == nil {
-		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // for people
-	}
-	return f, nil
-}
-
-// owner says which process holds a lock, as far as it has said so.
-func owner(f *os.File) string {
-	b := make([]byte, 32)
-	n, _ := f.ReadAt(b, 0)
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
-	if err != nil {
-		return ""
-	}
-	return " in process " + strconv.Itoa(pid)
+	return lock, err
 }

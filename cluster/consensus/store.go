@@ -16,6 +16,8 @@ import (
 	"github.com/hashicorp/raft"
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/egretstream/egret/state/file"
 )
 
 const storeFile = "log.db"
@@ -72,7 +74,7 @@ func openStore(dir string, had bool, end uint64, logger *slog.Logger) (*store, e
 				_, err2 := tx.CreateBucketIfNotExists(terms)
 				return errors.Join(err1, err2)
 			})
-			return errors.Join(err, syncDir(dir))
+			return errors.Join(err, file.SyncDir(dir))
 		}
 		// Entries that all lie before the end of the snapshot are of no use, and the next
 		// one would come after a gap. They are there if the process ended when it had just

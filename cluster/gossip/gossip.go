@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
-	"math"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -135,7 +134,7 @@ func (g *Gossip) start() (err error) {
 	}
 	me := meta{Boot: c.Self.Boot, Cluster: c.Cluster, Name: c.Self.Name, Keeps: c.Self.Keeps, Weight: c.Self.Weight}
 	longest := me
-	longest.Epoch, longest.Leaving = math.MaxUint32, true
+	longest.Leaving = true
 	if me.Cluster == "" {
 		longest.Cluster = strings.Repeat("f", 16)
 	}
@@ -326,33 +325,6 @@ func (g *Gossip) keep() {
 // lost reports whether this node still has to find its cluster: it is alone, or all that it
 // has met are as new as itself, since the node that they all wait for was not there yet.
 func (g *Gossip) lost() bool { return g.view.alone() || g.ClusterID() == "" }
-
-// UpdateEpoch lets the other nodes know the greatest epoch that this one has seen. It does
-// not wait.
-func (g *Gossip) UpdateEpoch(epoch uint32) {
-	g.view.mu.Lock()
-	newer := epoch > g.view.me.Epoch
-	if newer {
-		g.view.me.Epoch = epoch
-	}
-	g.view.mu.Unlock()
-	if newer {
-		poke(g.update)
-	}
-}
-
-// Epoch is the greatest that a living member has seen: if it is greater than that of
-// this node's log, the log is behind.
-func (g *Gossip) Epoch() (epoch uint32) {
-	g.view.mu.Lock()
-	defer g.view.mu.Unlock()
-	for _, s := range g.view.known {
-		if s.member.Alive {
-			epoch = max(epoch, s.epoch)
-		}
-	}
-	return max(epoch, g.view.me.Epoch)
-}
 
 // ClusterID is the id of the cluster that the node belongs to; "" if it does not know yet.
 func (g *Gossip) ClusterID() string {

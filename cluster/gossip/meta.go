@@ -18,7 +18,6 @@ type meta struct {
 	Name    string       `json:"n,omitempty"`
 	Keeps   bool         `json:"k,omitempty"`
 	Weight  int          `json:"w,omitempty"`
-	Epoch   uint32       `json:"e,omitempty"` // the greatest that it knows
 	Leaving bool         `json:"l,omitempty"`
 }
 

@@ -42,7 +42,6 @@ type view struct {
 // A sighting is the latest that is known of a node.
 type sighting struct {
 	member cluster.Member
-	epoch  uint32
 	gone   time.Time // since when it is not alive
 }
 
@@ -214,7 +213,7 @@ func (v *view) see(n *memberlist.Node, alive bool) {
 	if v.closed {
 		return
 	}
-	s := &sighting{epoch: m.Epoch, member: cluster.Member{Home: cluster.Home{Node: id, Boot: m.Boot}, Name: m.Name, Addr: n.Address(),
+	s := &sighting{member: cluster.Member{Home: cluster.Home{Node: id, Boot: m.Boot}, Name: m.Name, Addr: n.Address(),
 		Keeps: m.Keeps, Alive: alive, Left: !alive && m.Leaving, Weight: m.Weight}}
 	if s.member.Name == "" {
 		s.member.Name = s.member.Addr

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/state/file"
 )
 
 // knownFile has the addresses of members, so that nodes find each other when all of them
@@ -50,10 +51,7 @@ func (p *Process) writeKnown(members []cluster.Member) {
 	}
 	b, err := json.Marshal(all)
 	if err == nil {
-		name := filepath.Join(p.config.Data, knownFile)
-		if err = os.WriteFile(name+".new", append(b, '\n'), 0o600); err == nil {
-			err = os.Rename(name+".new", name)
-		}
+		err = file.Write(filepath.Join(p.config.Data, knownFile), append(b, '\n'))
 	}
 	if err != nil {
 		p.log.Warn("the addresses of the members could not be written, so this node may not find them when all are started again: " + err.Error())

@@ -27,7 +27,7 @@ type network struct {
 	mu     sync.Mutex
 	ways   map[cluster.NodeID]*way
 	closed bool
-	strays map[*wire.Conn]bool // accepted, and not said yet who they are
+	strays map[*wire.Conn]*time.Timer // accepted, and not said yet who they are; then they are closed
 	wait   sync.WaitGroup
 }
 
@@ -42,7 +42,7 @@ type way struct {
 }
 
 func newNetwork(p *Process) *network {
-	n := &network{p: p, listener: p.port.Listener(wire.Broker), ways: map[cluster.NodeID]*way{}, strays: map[*wire.Conn]bool{}}
+	n := &network{p: p, listener: p.port.Listener(wire.Broker), ways: map[cluster.NodeID]*way{}, strays: map[*wire.Conn]*time.Timer{}}
 	n.wait.Go(n.accept)
 	return n
 }
@@ -164,16 +164,17 @@ func (n *network) accepted(c net.Conn) {
 		},
 		Most: broker.MaxFrame,
 	})
-	n.strays[conn] = true
+	n.strays[conn] = time.AfterFunc(helloWithin, conn.Close)
 	close(ready)
 	n.wait.Go(conn.Wait)
-	time.AfterFunc(helloWithin, func() { // no goroutine waits for it
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if n.strays[conn] {
-			conn.Close()
-		}
-	})
+}
+
+// known takes a connection off those that have not said who they are. Caller must hold mu.
+func (n *network) known(conn *wire.Conn) {
+	if late := n.strays[conn]; late != nil {
+		late.Stop()
+		delete(n.strays, conn)
+	}
 }
 
 // helloWithin is how long a connection may take to say who it is.
@@ -197,7 +198,7 @@ func (n *network) greeted(conn *wire.Conn, frame []byte, peer cluster.NodeID) (a
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.strays, conn)
+	n.known(conn)
 	w := n.ways[g.From.Node]
 	if w == nil || w.dialer != nil {
 		return nil, fmt.Errorf("node %v is not known here", g.From.Node)
@@ -217,7 +218,7 @@ func (n *network) greeted(conn *wire.Conn, frame []byte, peer cluster.NodeID) (a
 func (n *network) over(conn *wire.Conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.strays, conn)
+	n.known(conn)
 	for _, w := range n.ways {
 		if w.conn == conn {
 			w.conn = nil

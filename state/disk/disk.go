@@ -24,6 +24,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/egretstream/egret/state/file"
 	"github.com/egretstream/egret/task"
 )
 
@@ -87,39 +88,11 @@ func Open(root, topology string, o Options) (*Store, error) {
 }
 
 func lockRun(dir string) (*os.File, error) {
-	name := filepath.Join(dir, "lock")
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err // names the file
+	lock, by, err := file.Hold(dir)
+	if errors.Is(err, file.ErrLocked) {
+		return nil, fmt.Errorf("%s is %w by a run of %s%s; stop that one, or use another directory", dir, ErrInUse, filepath.Base(dir), by)
 	}
-	if err := flock(f); err != nil {
-		by := owner(f)
-		f.Close()
-		if errors.Is(err, errLocked) {
-			return nil, fmt.Errorf("%s is %w by a run of %s%s; stop that one, or use another directory", dir, ErrInUse, filepath.Base(dir), by)
-		}
-		return nil, fmt.Errorf("lock %s: %w", name, err)
-	}
-	sign(f)
-	return f, nil
-}
-
-// sign says in a file who has locked it, for people.
-func sign(f *os.File) {
-	if err := f.Truncate(0); err == nil {
-		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	}
-}
-
-// owner says which process holds a lock, as far as it has said so.
-func owner(f *os.File) string {
-	b := make([]byte, 32)
-	n, _ := f.ReadAt(b, 0)
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
-	if err != nil {
-		return ""
-	}
-	return " in process " + strconv.Itoa(pid)
+	return lock, err
 }
 
 // Running reports whether a run of the topology uses the directory now.
@@ -129,7 +102,7 @@ func Running(root, topology string) bool {
 		return false
 	}
 	defer f.Close()
-	return errors.Is(flock(f), errLocked)
+	return errors.Is(file.Lock(f), file.ErrLocked)
 }
 
 func (s *Store) open(topology string, o *Options) error {
@@ -154,7 +127,7 @@ func (s *Store) open(topology string, o *Options) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("forget the positions: %w", err)
 		}
-		if err := syncDir(s.dir); err != nil {
+		if err := file.SyncDir(s.dir); err != nil {
 			return err
 		}
 	}
@@ -190,7 +163,7 @@ func (s *Store) nextRun() error {
 		return fmt.Errorf("%s: there is no greater number of a run: begin with a new state directory", name)
 	}
 	s.epoch = last + 1
-	return write(name, encodeRun(s.epoch))
+	return file.Write(name, encodeRun(s.epoch))
 }
 
 // lastFound returns the greatest number of a run that something in the directory is
@@ -268,7 +241,7 @@ func (s *Store) Save(ps []task.Position, replayed []string) (refused int, err er
 		}
 	}
 	if changed {
-		if err := write(filepath.Join(s.dir, "positions"), encodePositions(&next)); err != nil {
+		if err := file.Write(filepath.Join(s.dir, "positions"), encodePositions(&next)); err != nil {
 			return refused, err
 		}
 		s.positions = next

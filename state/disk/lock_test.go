@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret/state/file"
 )
 
 // Whoever holds the lock of letters and does not let go is named after a while;
@@ -26,10 +28,10 @@ func TestLettersLocked(t *testing.T) {
 	for _, signed := range []bool{true, false} {
 		holder, err := os.OpenFile(name, os.O_RDWR, 0)
 		require.NoError(t, err)
-		require.NoError(t, flock(holder))
+		require.NoError(t, file.Lock(holder))
 		by := ""
 		if signed {
-			sign(holder)
+			file.Sign(holder)
 			by = fmt.Sprintf(" in process %d", os.Getpid())
 		}
 		want := name + " has been locked" + by + " for 2s, which should take moments: see what holds it, and try again"

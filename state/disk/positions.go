@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -174,31 +172,3 @@ func decodeRun(b []byte) (uint32, error) {
 	}
 	return uint32(n), nil
 }
-
-// write puts a file in its place, whole or not at all, so that it is there after a
-// loss of power when write has returned.
-func write(name string, b []byte) error {
-	part := name + partSuffix
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(part, name)
-	}
-	if err != nil {
-		os.Remove(part)
-		return err
-	}
-	return syncDir(filepath.Dir(name))
-}
-
-// partSuffix marks a file that is being written.
-const partSuffix = ".part"

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/egretstream/egret/state/file"
 )
 
 const (
@@ -38,12 +40,12 @@ func (y yard) locked(f func() error) error {
 		return err
 	}
 	defer lock.Close()
-	if err := lockSoon(lock); errors.Is(err, errLocked) {
-		return fmt.Errorf("%s has been locked%s for %v, which should take moments: see what holds it, and try again", name, owner(lock), lockPatience)
+	if err := lockSoon(lock); errors.Is(err, file.ErrLocked) {
+		return fmt.Errorf("%s has been locked%s for %v, which should take moments: see what holds it, and try again", name, file.Owner(lock), lockPatience)
 	} else if err != nil {
 		return fmt.Errorf("lock %s: %w", name, err)
 	}
-	sign(lock)
+	file.Sign(lock)
 	defer lock.Truncate(0)
 	return f()
 }
@@ -56,8 +58,8 @@ const lockPatience = 2 * time.Second
 func lockSoon(f *os.File) error {
 	const pause = 10 * time.Millisecond
 	for waited := time.Duration(0); ; waited += pause {
-		err := flock(f)
-		if !errors.Is(err, errLocked) || waited >= lockPatience {
+		err := file.Lock(f)
+		if !errors.Is(err, file.ErrLocked) || waited >= lockPatience {
 			return err
 		}
 		time.Sleep(pause)
@@ -97,18 +99,18 @@ func create(path string, b []byte) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return write(path, b)
+	return file.Write(path, b)
 }
 
 // rewrite leaves only some letters in a file.
 func rewrite(path string, keep []record) error {
 	if len(keep) > 0 {
-		return write(path, encodeLetters(keep))
+		return file.Write(path, encodeLetters(keep))
 	}
 	if err := os.Remove(path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return file.SyncDir(filepath.Dir(path))
 }
 
 // without removes the letters that drop says from a file. It returns how many.
@@ -134,7 +136,7 @@ func without(path string, drop func(*record) bool) (n int, err error) {
 func (y yard) sweep() error {
 	return y.locked(func() error {
 		for _, dir := range []string{deadDir, replayDir} {
-			parts, err := filepath.Glob(filepath.Join(y.dir, dir, "*"+partSuffix))
+			parts, err := filepath.Glob(filepath.Join(y.dir, dir, "*"+file.PartSuffix))
 			if err != nil {
 				return err
 			}

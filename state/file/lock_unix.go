@@ -1,6 +1,6 @@
 //go:build unix
 
-package disk
+package file
 
 import (
 	"errors"
@@ -9,24 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var errLocked = errors.New("locked by another process")
-
-// flock locks f until it is closed, however its process ends. The error is errLocked
-// if somebody else has it.
-func flock(f *os.File) error {
+// Lock locks f until it is closed, however its process ends. The error is ErrLocked if
+// somebody else has it.
+func Lock(f *os.File) error {
 	for {
 		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EWOULDBLOCK):
-			return errLocked
+			return ErrLocked
 		default:
 			return err
 		}
 	}
 }
 
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
+// SyncDir makes the names in a directory durable.
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
