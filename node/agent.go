@@ -241,7 +241,7 @@ func (a *Agent) logged(s cluster.State) {
 	if s.Applied < a.state.Applied {
 		return
 	}
-	a.state, a.dirty = s, true
+	a.state = s // most entries are positions, of which there is nothing to report
 	seen := map[cluster.Run]bool{}
 	for _, sub := range s.Submissions {
 		seen[sub.Run] = true

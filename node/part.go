@@ -97,12 +97,13 @@ func (p *part) halt(a *Agent, n uint64) {
 	if p.halted == n {
 		return
 	}
-	p.halted, p.rest = n, 0
+	p.halted, p.rest, a.dirty = n, 0, true
 	a.ctx.Send(p.sup, task.Halt{N: n})
 }
 
 // check finds out whether this node's program can run what was submitted.
 func (p *part) check(a *Agent, sub *cluster.Submission) {
+	a.dirty = true
 	spec := sub.Spec
 	if refusal := Complete(a.Program.Topologies, &spec); refusal != nil {
 		p.cannot = fmt.Sprintf("node %s: %s", a.Self.Name, refusal.Text)
@@ -133,6 +134,7 @@ func (p *part) replan(a *Agent, sub *cluster.Submission) {
 	if p.sup == nil && !slices.ContainsFunc(sub.Plan.Tasks, func(t cluster.Task) bool { return t.Home == a.Self.Home }) {
 		return
 	}
+	a.dirty = true
 	plan, err := p.build(sub, sub.Plan)
 	if err != nil {
 		p.over, p.err = true, fmt.Sprintf("node %s: %v", a.Self.Name, err)
