@@ -76,7 +76,6 @@ type pair struct {
 	task  tuple.TaskID
 	bit   uint64
 	ref   actor.Ref  // nil while the task's address is not known
-	far   bool       // it is on another node
 	link  *linkMeter // that leads there; nil: it is on this node
 	meter broker.Meter
 	pace  pace
