@@ -83,8 +83,13 @@ type Parcel struct {
 	gen      uint32 // counts the uses, so that an old Tuple is found out
 	shape    shape  // of Kinds
 
+	// Batch is what the tuples are of in an exactly-once topology. A Marker has no tuples,
+	// and says that all of the batch that its sender had for its receiver was before it.
+	Batch  BatchID
+	Marker bool
+
 	kinds [mostShape]Kind // room for Kinds
-	_     [24]byte        // fills 256 bytes: a parcel shares no cache line with another
+	_     [7]byte         // fills 256 bytes: a parcel shares no cache line with another
 }
 
 // Len returns the number of tuples in p.
@@ -107,7 +112,7 @@ func (p *Parcel) Reset() {
 		clear(p.Cells[:cap(p.Cells)])
 	}
 	p.gen++
-	p.n, p.text = 0, 0
+	p.n, p.text, p.Batch, p.Marker = 0, 0, BatchID{}, false
 	p.Kinds, p.Cells, p.shape = p.Kinds[:0], p.Cells[:0], 0
 	p.Slots, p.Refs = p.Slots[:0], p.Refs[:0]
 	if p.Lists != nil {

@@ -12,8 +12,9 @@ import (
 // The wire form of a parcel. Numbers are varints unless their width is given,
 // signed ones zigzag; fixed widths are little-endian.
 //
-//	version     1 byte
+//	version     1 byte; another one if it is of a batch
 //	from, to, life of from, life of to, input, plan
+//	batch       only then: its number, epoch, round, and 1 for a marker or else 0
 //	kinds       count, then 1 byte each
 //	tuples      count
 //	slots       count, then for each: task, life, seq, edge (8 bytes), tuples
@@ -32,7 +33,10 @@ import (
 // It goes column by column, so that one kind is handled in one loop, and every
 // cell takes at least a byte, so that few bytes cannot ask for many cells. The
 // text is in one piece so that a receiver copies it once.
-const wireVersion = 1
+const (
+	wireVersion = 1
+	wireBatch   = 2
+)
 
 // ErrCorrupt reports bytes that are no parcel of the stream they came for.
 // Decoding them again does not help: never retry.
@@ -48,13 +52,18 @@ const (
 func AppendParcel(dst []byte, p *Parcel) ([]byte, error) {
 	start := len(dst)
 	dst = slices.Grow(dst, 64+(minSlot+16)*len(p.Slots)+refSize*len(p.Refs)+3*len(p.Cells)+p.text)
-	dst = append(dst, wireVersion)
+	if p.Batch.Tx == 0 {
+		dst = append(dst, wireVersion)
+	} else {
+		dst = append(dst, wireBatch)
+	}
 	dst = binary.AppendUvarint(dst, uint64(p.From))
 	dst = binary.AppendUvarint(dst, uint64(p.To))
 	dst = binary.AppendUvarint(dst, uint64(p.FromLife))
 	dst = binary.AppendUvarint(dst, uint64(p.ToLife))
 	dst = binary.AppendUvarint(dst, uint64(p.Input))
 	dst = binary.AppendUvarint(dst, uint64(p.Plan))
+	dst = appendBatch(dst, p)
 	dst = binary.AppendUvarint(dst, uint64(len(p.Kinds)))
 	for _, k := range p.Kinds {
 		dst = append(dst, byte(k))
@@ -81,6 +90,19 @@ func AppendParcel(dst []byte, p *Parcel) ([]byte, error) {
 		}
 	}
 	return dst, nil
+}
+
+func appendBatch(dst []byte, p *Parcel) []byte {
+	if p.Batch.Tx == 0 {
+		return dst
+	}
+	dst = binary.AppendUvarint(dst, uint64(p.Batch.Tx))
+	dst = binary.AppendUvarint(dst, uint64(p.Batch.Epoch))
+	dst = binary.AppendUvarint(dst, uint64(p.Batch.Round))
+	if p.Marker {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
 }
 
 func appendSlots(dst []byte, p *Parcel) []byte {

@@ -75,8 +75,8 @@ func (d *decoder) number(what string, max uint64) uint64 {
 }
 
 func (d *decoder) address(p *Parcel) {
-	if len(d.b) == 0 || d.b[0] != wireVersion {
-		d.corrupt("it does not begin with the version, %d", wireVersion)
+	if len(d.b) == 0 || d.b[0] != wireVersion && d.b[0] != wireBatch {
+		d.corrupt("it does not begin with the version, %d or %d", wireVersion, wireBatch)
 	}
 	d.o = 1
 	p.From = TaskID(d.number("sender", math.MaxUint32))
@@ -89,8 +89,12 @@ func (d *decoder) address(p *Parcel) {
 func (d *decoder) parcel(p *Parcel) {
 	d.address(p)
 	p.Plan = uint32(d.number("plan", math.MaxUint32))
+	d.batch(p)
 	d.kinds(p)
 	n := int(d.number("number of tuples", MaxParcel))
+	if p.Marker && n > 0 {
+		d.corrupt("%d tuples in a marker", n)
+	}
 	d.slots(p, n)
 	text := d.number("length of text", uint64(d.left()))
 	w := len(p.Kinds)
@@ -103,6 +107,18 @@ func (d *decoder) parcel(p *Parcel) {
 	p.Begin(p.Kinds, n)
 	p.n, p.Cells = n, p.Cells[:n*w]
 	d.columns(p, int(text))
+}
+
+func (d *decoder) batch(p *Parcel) {
+	if d.err != nil || d.b[0] != wireBatch {
+		return
+	}
+	if p.Batch.Tx = TxID(d.number("batch", math.MaxUint64)); p.Batch.Tx == 0 {
+		d.corrupt("batch 0 before byte %d", d.o)
+	}
+	p.Batch.Epoch = uint32(d.number("epoch of the batch", math.MaxUint32))
+	p.Batch.Round = uint32(d.number("round of the batch", math.MaxUint32))
+	p.Marker = d.number("marker", 1) == 1
 }
 
 func (d *decoder) kinds(p *Parcel) {

@@ -21,6 +21,7 @@ func HeadOf(b []byte) (Head, error) {
 	var p Parcel
 	d.address(&p)
 	plan := d.number("plan", math.MaxUint32)
+	d.batch(&p)
 	d.take(d.number("number of fields", math.MaxInt32)) // their kinds
 	n := d.number("number of tuples", MaxParcel)
 	if d.err != nil {

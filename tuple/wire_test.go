@@ -18,8 +18,8 @@ import (
 // requireSame wants two parcels to say the same. Where p has no text a has no
 // pointer, so the bits of the numbers must be equal: a NaN stays the NaN it was.
 func requireSame(t require.TestingT, p, a *Parcel) {
-	require.Equal(t, []any{p.From, p.To, p.FromLife, p.ToLife, p.Input, p.Plan, p.n, TextOf(p.Cells, p.Kinds)},
-		[]any{a.From, a.To, a.FromLife, a.ToLife, a.Input, a.Plan, a.n, a.text})
+	require.Equal(t, []any{p.From, p.To, p.FromLife, p.ToLife, p.Input, p.Plan, p.Batch, p.Marker, p.n, TextOf(p.Cells, p.Kinds)},
+		[]any{a.From, a.To, a.FromLife, a.ToLife, a.Input, a.Plan, a.Batch, a.Marker, a.n, a.text})
 	require.True(t, slices.Equal(p.Kinds, a.Kinds), "kinds %v, not %v", a.Kinds, p.Kinds)
 	require.True(t, slices.Equal(p.Slots, a.Slots), "slots %v, not %v", a.Slots, p.Slots)
 	require.True(t, slices.Equal(p.Refs, a.Refs), "refs %v, not %v", a.Refs, p.Refs)
@@ -78,13 +78,25 @@ func words(n int, tracked bool) *Parcel {
 	return p
 }
 
+// batched makes p one of a batch, and marker is what follows the last of it.
+func batched(p *Parcel) *Parcel {
+	p.Batch = BatchID{Attempt{3, 200}, 70000}
+	return p
+}
+
+func marker() *Parcel {
+	p := batched(parcelOf(schemaOf()))
+	p.Marker = true
+	return p
+}
+
 // The wire form is spoken between programs that were not built at the same time:
 // a change of testdata/wire.txt needs a new version.
 func TestWireGolden(t *testing.T) {
 	untracked := parcelOf(schemaOf("word", "count"), []any{"the", 1}, []any{"", -1}, []any{"whale", 300})
 	untracked.From, untracked.To = 1, 2
 	var out strings.Builder
-	for _, p := range []*Parcel{parcelOf(schemaOf()), untracked, full()} {
+	for _, p := range []*Parcel{parcelOf(schemaOf()), untracked, full(), batched(words(2, false)), marker()} {
 		fmt.Fprintf(&out, "%d tuples of %v\n%s\n", p.Len(), p.Kinds, hex.Dump(encode(t, p)))
 	}
 	golden(t, "wire.txt", out.String())
@@ -94,6 +106,7 @@ func TestWireRoundTrip(t *testing.T) {
 	for _, p := range []*Parcel{
 		parcelOf(schemaOf()), parcelOf(schemaOf(), nil, nil), full(), words(1, false), words(256, true), words(MaxParcel, true),
 		parcelOf(schemaOf("s"), []any{""}), parcelOf(schemaOf("b"), []any{[]byte{}}), parcelOf(schemaOf("s"), []any{strings.Repeat("x", 1<<20)}),
+		batched(words(20, false)), marker(),
 	} {
 		b := encode(t, p)
 		var back Parcel
@@ -205,7 +218,7 @@ func TestWireRoundTripOfAll(t *testing.T) {
 
 // Any prefix of a frame is corrupt, and so is a frame with something behind it.
 func TestWireCut(t *testing.T) {
-	for _, p := range []*Parcel{full(), words(9, true), words(3, false), parcelOf(schemaOf())} {
+	for _, p := range []*Parcel{full(), words(9, true), words(3, false), parcelOf(schemaOf()), batched(words(3, false)), marker()} {
 		b := encode(t, p)
 		var into Parcel
 		for i := range b {
@@ -311,8 +324,12 @@ var hostile = []struct {
 	b      []byte
 	want   string // behind "corrupt parcel for stream split.default: "
 }{
-	{"nothing", 0, nil, "it does not begin with the version, 1"},
-	{"another version", 0, frame(2, 0, 0, 0, 0, 0, 0, 0, 0), "it does not begin with the version, 1"},
+	{"nothing", 0, nil, "it does not begin with the version, 1 or 2"},
+	{"another version", 0, frame(3, 0, 0, 0, 0, 0, 0, 0, 0), "it does not begin with the version, 1 or 2"},
+	{"batch 0", 0, frame(2, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0), "batch 0 before byte 8"},
+	{"no round", 0, frame(2, 0, 0, 0, 0, 0, 0, 1, 1), "no round of the batch at byte 9"},
+	{"half a marker", 0, frame(2, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2), "marker 2 at byte 10, more than 1"},
+	{"marker with tuples", 1, frame(2, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0), "1 tuples in a marker"},
 	{"version only", 0, frame(1), "no sender at byte 1"},
 	{"sender too great", 0, frame(1, 1<<32), "sender 4294967296 at byte 1, more than 4294967295"},
 	{"receiver without end", 0, frame(1, 2, long), "no receiver at byte 2"},
@@ -431,7 +448,7 @@ func FuzzDecodeParcel(f *testing.F) {
 	for _, tt := range hostile {
 		f.Add(tt.b, uint8(tt.fields))
 	}
-	for _, p := range []*Parcel{parcelOf(schemaOf()), parcelOf(schemaOf(), nil, nil), full(), words(3, false), words(20, true)} {
+	for _, p := range []*Parcel{parcelOf(schemaOf()), parcelOf(schemaOf(), nil, nil), full(), words(3, false), words(20, true), batched(words(3, false)), marker()} {
 		b, err := AppendParcel(nil, p)
 		require.NoError(f, err)
 		f.Add(b, uint8(len(p.Kinds)))
