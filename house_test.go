@@ -53,17 +53,19 @@ var house = map[string]room{
 
 	"actor": {contracts, false, ""},
 	"spout": {contracts, true, "tuple mutation"},
+	"state": {contracts, true, "tuple"},
 	"bolt":  {contracts, true, "amount tuple metrics mutation"},
 
 	"topology": {plans, true, "amount tuple spout bolt"},
 	"graph":    {plans, false, "topology"},
 
+	"batch":   {machines, false, "tuple mutation"},
 	"acker":   {machines, false, "tuple mutation"},
 	"broker":  {machines, false, "tuple mutation cluster"},
 	"chaos":   {machines, true, ""},
 	"cluster": {machines, false, "mutation tuple"},
 
-	"task": {behaviours, false, "amount mutation tuple metrics actor spout bolt topology acker broker proto"},
+	"task": {behaviours, false, "amount mutation tuple metrics actor spout bolt topology acker broker batch proto"},
 	"node": {behaviours, false, "mutation tuple actor acker broker cluster task metrics topology"},
 
 	"actor/host":     {hosts, false, "actor"},

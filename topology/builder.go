@@ -39,6 +39,7 @@ const (
 	spoutKind  kind = "spout"
 	queueKind  kind = "queue"
 	boltKind   kind = "bolt"
+	coordKind  kind = "coordinator"
 )
 
 // reads reports whether components of the kind bring messages in.
@@ -118,6 +119,8 @@ type Component struct {
 	keeps    bool // Holds was called
 	dead     bool // somebody subscribes to its dead letters
 	inputs   []Subscription
+	stateful bool
+	replay   Replay
 }
 
 // Emits declares the stream "default" with the given fields.
@@ -243,4 +246,5 @@ type Subscription struct {
 	fields   []string
 	custom   string // the name of a Custom
 	choose   func(Sender) Chooser
+	settled  bool
 }

@@ -33,6 +33,7 @@ func (b *Builder) check(t *Topology, o *Options) []error {
 	for _, c := range b.components {
 		k.component(c)
 	}
+	k.batches(o)
 	k.unused()
 	k.reach(t.name)
 	k.cycles()
@@ -61,7 +62,7 @@ func (k *checker) params(given map[string][]string) {
 }
 
 func (k *checker) guarantee(g Guarantee) {
-	if g > AtMostOnce {
+	if g > ExactlyOnce {
 		k.add(BuildError{Detail: fmt.Sprintf("there is no guarantee %d", g), Err: ErrGuarantee})
 	}
 }
@@ -328,6 +329,10 @@ func (k *checker) overrides(o *Options) {
 		n := o.Parallel[name]
 		c := k.b.handles[name]
 		switch {
+		case name == coordinator && k.chosen(o) == ExactlyOnce:
+			if n != 1 {
+				k.add(BuildError{Component: name, Detail: "there is one coordinator, always", Err: ErrParallel, kind: coordKind})
+			}
 		case c == nil || c.kind == undeclared:
 			k.add(BuildError{Detail: fmt.Sprintf("parallelism is given for an unknown component %q (have %s)", name, list(k.names())), Err: ErrComponent})
 		case n < 1 || n > maxParallel:

@@ -27,7 +27,9 @@ import (
 func (p *Plan) Draw() string {
 	d := drawing{p: p}
 	for c := range p.Components {
-		d.component(c)
+		if !p.Components[c].Coordinates {
+			d.component(c)
+		}
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s, %s, %v\n\n", p.Topology, amount.Of(len(p.Components), "component"), amount.Of(len(p.Tasks), "task"), p.Guarantee)

@@ -30,12 +30,18 @@ func (p *Plan) describe(w io.Writer) {
 		if n.Holds > 0 {
 			fmt.Fprintf(w, "holds %d\n", n.Holds)
 		}
+		if n.Stateful || n.Batches != Opaque {
+			fmt.Fprintf(w, "stateful %v batches %v\n", n.Stateful, n.Batches)
+		}
 		for _, s := range n.Streams {
 			fmt.Fprintf(w, " stream %q%s\n", s.Stream, quotedEach(s.Fields))
 		}
 		for k, in := range n.Inputs {
 			g, key := p.grouping(i, k)
 			fmt.Fprintf(w, " input %q %q %v%s\n", p.Components[in.From].Name, in.Stream.Stream, g, quotedEach(key))
+			if in.Settled {
+				fmt.Fprintln(w, " settled")
+			}
 		}
 	}
 }
@@ -48,7 +54,7 @@ func quotedEach(names []string) string {
 	return b.String()
 }
 
-// Kind returns what n is: "spout", "queue" or "bolt".
+// Kind returns what n is: "spout", "queue", "bolt" or "coordinator".
 func (n *Node) Kind() string { return string(n.kind()) }
 
 func (n *Node) kind() kind {
@@ -57,6 +63,8 @@ func (n *Node) kind() kind {
 		return spoutKind
 	case n.Queue != nil:
 		return queueKind
+	case n.Coordinates:
+		return coordKind
 	}
 	return boltKind
 }

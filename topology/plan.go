@@ -2,7 +2,9 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/egretstream/egret/bolt"
@@ -35,27 +37,23 @@ type Guarantee uint8
 const (
 	AtLeastOnce Guarantee = iota // tracked and replayed
 	AtMostOnce                   // not tracked
+	ExactlyOnce                  // in batches, which are committed in order, with states that know of them
 )
 
+var guaranteeNames = [...]string{"at-least-once", "at-most-once", "exactly-once"}
+
 // String returns the name that the flag --guarantee takes.
-func (g Guarantee) String() string {
-	if g == AtMostOnce {
-		return "at-most-once"
-	}
-	return "at-least-once"
-}
+func (g Guarantee) String() string { return guaranteeNames[g] }
 
 // ParseGuarantee reads what String has written; nil for empty text.
 func ParseGuarantee(text string) (*Guarantee, error) {
-	for _, g := range []Guarantee{AtLeastOnce, AtMostOnce} {
-		if text == g.String() {
-			return &g, nil
-		}
-	}
 	if text == "" {
 		return nil, nil
 	}
-	return nil, fmt.Errorf("there is no guarantee %q: at-least-once or at-most-once", text)
+	if g := Guarantee(slices.Index(guaranteeNames[:], text)); int(g) < len(guaranteeNames) {
+		return &g, nil
+	}
+	return nil, fmt.Errorf("there is no guarantee %q: %s", text, strings.Join(guaranteeNames[:], ", "))
 }
 
 // A Plan is a topology made ready to run: every name is a number. It is read by
@@ -88,6 +86,11 @@ type Node struct {
 	Inputs   []Input
 	Outputs  []Route // ordered by stream
 	Dead     bool    // somebody subscribes to its dead letters: their stream is the last of Streams
+
+	// Of exactly-once topologies:
+	Coordinates bool   // it is the coordinator of the batches, and has no code of its own
+	Stateful    bool   // its bolt is a bolt.Stateful
+	Batches     Replay // how batches of a spout come again
 }
 
 // Declared returns the streams that the component's own code emits to.
@@ -103,8 +106,9 @@ func (n *Node) Reads() bool { return n.kind().reads() }
 
 // An Input is one subscription, seen by the component that has it.
 type Input struct {
-	From   int // component
-	Stream *tuple.Schema
+	From    int // component
+	Stream  *tuple.Schema
+	Settled bool // a batch is executed when the one before it is committed
 }
 
 // A Route is the same subscription, seen by the component that emits.
@@ -145,6 +149,11 @@ func (p *Plan) Senders(c int) []tuple.TaskID {
 		}
 	}
 	return ids
+}
+
+// Coordinator returns the component that coordinates the batches, or -1.
+func (p *Plan) Coordinator() int {
+	return slices.IndexFunc(p.Components, func(n Node) bool { return n.Coordinates })
 }
 
 // Origins returns the components whose messages can reach component c: the ones

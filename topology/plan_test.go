@@ -45,13 +45,13 @@ func TestPlan(t *testing.T) {
 				{Stream: 0, To: 2, Input: 0, Grouping: Fields, Fields: []int{1, 0}},
 			}},
 			{Name: "join", Parallel: 2, First: 4, Every: time.Second, Streams: []*tuple.Schema{good, late},
-				Inputs: []Input{{1, ordersDefault}, {0, usersDefault}},
+				Inputs: []Input{{From: 1, Stream: ordersDefault}, {From: 0, Stream: usersDefault}},
 				Outputs: []Route{
 					{Stream: 0, To: 4, Input: 0, Grouping: LocalOrShuffle},
 					{Stream: 1, To: 3, Input: 0, Grouping: Global},
 				}},
-			{Name: "log", Parallel: 1, First: 6, Inputs: []Input{{2, late}, {1, ordersDefault}}},
-			{Name: "sum", Parallel: 4, First: 7, Inputs: []Input{{2, good}, {0, usersDefault}}},
+			{Name: "log", Parallel: 1, First: 6, Inputs: []Input{{From: 2, Stream: late}, {From: 1, Stream: ordersDefault}}},
+			{Name: "sum", Parallel: 4, First: 7, Inputs: []Input{{From: 2, Stream: good}, {From: 0, Stream: usersDefault}}},
 		},
 		Tasks: []Task{{0, 0}, {1, 0}, {1, 1}, {1, 2}, {2, 0}, {2, 1}, {3, 0}, {4, 0}, {4, 1}, {4, 2}, {4, 3}},
 	}, p)

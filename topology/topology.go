@@ -82,7 +82,8 @@ func (b *Builder) compile(name string, o *Options) *Plan {
 	for i, c := range order {
 		at[c] = i
 		n := &p.Components[i]
-		*n = Node{Name: c.name, Source: c.source, Queue: c.queue, Bolt: c.factory, Parallel: c.parallel, Every: c.every, Holds: c.holds, Streams: c.streams}
+		*n = Node{Name: c.name, Source: c.source, Queue: c.queue, Bolt: c.factory, Parallel: c.parallel, Every: c.every, Holds: c.holds, Streams: c.streams,
+			Stateful: c.stateful, Batches: c.replay}
 		if n.Dead = c.dead && len(c.streams) > 0; n.Dead {
 			n.Streams = append(slices.Clone(c.streams), deadLetters(c.name))
 		}
@@ -93,6 +94,9 @@ func (b *Builder) compile(name string, o *Options) *Plan {
 		for k := range n.Parallel {
 			p.Tasks = append(p.Tasks, Task{Component: i, Index: k})
 		}
+	}
+	if p.Guarantee == ExactlyOnce {
+		p.coordinate()
 	}
 	if o.Tasks != nil {
 		p.Tasks = o.Tasks
@@ -114,7 +118,7 @@ func (b *Builder) compile(name string, o *Options) *Plan {
 				r.Fields = append(r.Fields, n.Streams[k].Index(f))
 			}
 			n.Outputs = append(n.Outputs, r)
-			p.Components[to].Inputs = append(p.Components[to].Inputs, Input{From: from, Stream: n.Streams[k]})
+			p.Components[to].Inputs = append(p.Components[to].Inputs, Input{From: from, Stream: n.Streams[k], Settled: s.settled})
 		}
 	}
 	for i := range p.Components {

@@ -1,0 +1,146 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/egretstream/egret/tuple"
+)
+
+// Positions say where the splits of a component's source are read on.
+type Positions map[string]Position
+
+// A Position is a place in a split: behind Skip messages of what a reader gives that is
+// opened at At, which is "" for the beginning. Skip is 0 for all but transactional
+// spouts.
+type Position struct {
+	At   string `json:"at"`
+	Skip int    `json:"skip,omitempty"`
+}
+
+// A Range is what a batch has of a split: Messages from From on, to To.
+type Range struct {
+	From     Position `json:"from"`
+	To       Position `json:"to"`
+	Messages int      `json:"messages"`
+}
+
+// Ranges are those of one batch in one component, by split. Splits of which it has
+// nothing are not in it.
+type Ranges map[string]Range
+
+// A Record is what is durable of a topology's batches, besides the states (T9). The
+// zero value is that of a topology that has never run.
+type Record struct {
+	Epoch     uint32     `json:"epoch"` // the present coordinator's
+	Committed tuple.TxID `json:"committed"`
+	// Positions behind Committed, by component. A split that is not there begins at its
+	// beginning.
+	Positions map[string]Positions `json:"positions,omitempty"`
+	// Fixed, if not nil, are the ranges that batch Committed+1 has for ever, by component:
+	// those of transactional spouts (T13).
+	Fixed map[string]Ranges `json:"fixed,omitempty"`
+	// Last is the last batch that has written to each key group, by stateful component:
+	// tuple.KeyGroups long (T15).
+	Last map[string][]tuple.TxID `json:"last,omitempty"`
+}
+
+// An Entry changes a record. Exactly one of its parts is there.
+type Entry struct {
+	// Epoch is that of the coordinator who wants the change.
+	Epoch uint32 `json:"epoch"`
+	// Begin makes Epoch that of the record.
+	Begin bool `json:"begin,omitempty"`
+	// Fix says what the batch behind the last committed one has for ever.
+	Fix *Fix `json:"fix,omitempty"`
+	// Commit makes a batch committed.
+	Commit *Commit `json:"commit,omitempty"`
+}
+
+// A Fix is the part of an Entry that fixes ranges.
+type Fix struct {
+	Tx     tuple.TxID        `json:"tx"`
+	Ranges map[string]Ranges `json:"ranges"`
+}
+
+// A Commit is the part of an Entry that makes a batch committed.
+type Commit struct {
+	Tx        tuple.TxID              `json:"tx"`
+	Positions map[string]Positions    `json:"positions,omitempty"` // those that have changed
+	Written   map[string]tuple.Groups `json:"written,omitempty"`   // by stateful component
+}
+
+// ErrStale reports an entry that the record does not take: of a coordinator that has
+// been replaced, or not of the next batch. It says nothing of what has happened to the
+// batch; whoever gets it is not the coordinator any more.
+var ErrStale = errors.New("stale entry for the record of batches")
+
+// Apply takes in an entry, or changes nothing and returns an error that wraps ErrStale
+// (T9). It is called where the record is, in the order in which entries become durable.
+// r keeps parts of e.
+func (r *Record) Apply(e *Entry) error {
+	switch {
+	case e.Begin:
+		if e.Epoch <= r.Epoch {
+			return fmt.Errorf("%w: epoch %d begins, and it has %d", ErrStale, e.Epoch, r.Epoch)
+		}
+		r.Epoch = e.Epoch
+		return nil
+	case e.Epoch != r.Epoch:
+		return fmt.Errorf("%w: it is of epoch %d, and it has %d", ErrStale, e.Epoch, r.Epoch)
+	case e.Fix != nil:
+		if e.Fix.Tx != r.Committed+1 || r.Fixed != nil {
+			return fmt.Errorf("%w: the ranges of batch %d, and batch %d is committed (the next one is fixed: %t)", ErrStale, e.Fix.Tx, r.Committed, r.Fixed != nil)
+		}
+		r.Fixed = e.Fix.Ranges
+		return nil
+	case e.Commit != nil:
+		return r.commit(e.Commit)
+	}
+	return fmt.Errorf("%w: nothing is in it", ErrStale)
+}
+
+func (r *Record) commit(c *Commit) error {
+	if c.Tx != r.Committed+1 {
+		return fmt.Errorf("%w: batch %d, and batch %d is committed", ErrStale, c.Tx, r.Committed)
+	}
+	r.Committed, r.Fixed = c.Tx, nil
+	for component, positions := range c.Positions {
+		if r.Positions == nil {
+			r.Positions = map[string]Positions{}
+		}
+		if r.Positions[component] == nil {
+			r.Positions[component] = Positions{}
+		}
+		for split, p := range positions {
+			r.Positions[component][split] = p
+		}
+	}
+	for component, groups := range c.Written {
+		if r.Last == nil {
+			r.Last = map[string][]tuple.TxID{}
+		}
+		if r.Last[component] == nil {
+			r.Last[component] = make([]tuple.TxID, tuple.KeyGroups)
+		}
+		for g := range uint16(tuple.KeyGroups) {
+			if groups.Has(g) {
+				r.Last[component][g] = c.Tx
+			}
+		}
+	}
+	return nil
+}
+
+// Records is where the record of one topology is kept: durable, and one for all who
+// could coordinate it. Its methods may wait.
+type Records interface {
+	// Begin begins the next epoch and returns the record as it stands then (T1). The
+	// record is the caller's.
+	Begin(ctx context.Context) (*Record, error)
+	// Append applies e and returns when that is durable. After an error that wraps
+	// ErrStale it was not applied; after another one nobody knows, which only Begin finds
+	// out (T2). e is not to be changed any more.
+	Append(ctx context.Context, e *Entry) error
+}

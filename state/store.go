@@ -1,0 +1,90 @@
+package state
+
+import (
+	"context"
+	"errors"
+
+	"github.com/egretstream/egret/tuple"
+)
+
+// ErrFenced reports that another attempt or another life of the task has the key groups
+// now. Nothing was written. It is not to be tried again.
+var ErrFenced = errors.New("another attempt has fenced the state")
+
+// ErrLost reports that a store has not what it has acknowledged, or is not the store of
+// this topology: it lacks a batch that the record has, or has more than one that the
+// record has not (T15). People have to look.
+var ErrLost = errors.New("the state does not fit the record")
+
+// A Backend makes stores: one kind of place.
+type Backend interface {
+	// Open returns the store of a state. It may wait. Several tasks, and several
+	// processes if the place can be reached from them, may have one state open.
+	Open(ctx context.Context, name Name) (Store, error)
+	// String says for people where the states are, without secrets.
+	String() string
+}
+
+// A Name names a state: that of one component of one topology.
+type Name struct{ Topology, State string }
+
+// A Store is one state. Its methods may wait, and may be called by several goroutines.
+type Store interface {
+	// Join raises the fences of the groups, durably: from when it returns, a Write with
+	// another fence is refused. If a group has a fence that is greater it changes nothing
+	// and returns ErrFenced.
+	//
+	// Then it compares what the store has with the record. The last batch that has written
+	// to each group must be j.Last of that group, or j.Committed+1. A group that has that is
+	// undone if j.Undo: all its rows which that batch has changed get back the value before
+	// (T12), and then it has j.Last. Anything else is ErrLost, and changes nothing.
+	Join(ctx context.Context, j *Join) error
+	// Get returns the rows of keys, in their order. A key without a row has the zero Row.
+	// It does not look at fences.
+	Get(ctx context.Context, keys []Key) ([]Row, error)
+	// Write writes rows in one transaction, whose first act is to compare the fence of each
+	// group of w.Rows; and the last batch that has written to it must be less than w.Tx, or
+	// equal if w.Again. It returns when the rows are durable. After ErrFenced nothing is
+	// written; after another error nobody knows, and only a Join finds out.
+	Write(ctx context.Context, w *Write) error
+	// Scan calls f for each row of the groups, in no order, until it returns false. What is
+	// written meanwhile may be seen or not.
+	Scan(ctx context.Context, groups *tuple.Groups, f func(Key, Row) bool) error
+	Close() error
+}
+
+// A Key is a key and the group that it belongs to.
+type Key struct {
+	Group uint16
+	Bytes string // any bytes
+}
+
+// A Row is what a store has of a key. Its bytes are not to be changed.
+type Row struct {
+	Tx    tuple.TxID // the batch that has changed it; 0: there is no row
+	Value []byte     // nil: absent, which only a Row that was undone can be
+	Prev  []byte     // the value before Tx; nil: there was none, or none is kept
+}
+
+// A Join is what a task tells its store when a round begins.
+type Join struct {
+	Fence     tuple.Fence
+	Groups    tuple.Groups // of the task
+	Committed tuple.TxID
+	Last      []tuple.TxID // by group, at most Committed; nil: nothing was ever written
+	Undo      bool         // rows have Prev
+}
+
+// A Write is what a batch changes.
+type Write struct {
+	Fence tuple.Fence
+	Tx    tuple.TxID
+	Rows  []Change
+	Again bool // Tx may have written before: for values that know of it themselves (T13)
+}
+
+// A Change is a row that is to be.
+type Change struct {
+	Key
+	Row
+}
