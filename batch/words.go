@@ -68,8 +68,8 @@ type Answer struct {
 	Groups tuple.Groups
 	Keys   int
 	Took   time.Duration
-	// Tuples are those of the batch that have come to the task; of Ready and Wrote. Messages
-	// are those that were emitted; of Emitted.
+	// Tuples are those of the batch that have come to the task, or were emitted by a spout
+	// task; of Ready, Wrote and Emitted.
 	Tuples int
 	// Err is why, and Broken says that no other try can help; of Failed.
 	Err    string

@@ -80,6 +80,7 @@ type boltTask struct {
 	step      int           // tuples until the clock is read
 	careful   time.Duration // until then step is 1
 
+	exact     exact // of an exactly-once topology
 	during    string
 	flushed   time.Duration // when reports were last sent
 	nextTick  time.Duration
@@ -163,12 +164,16 @@ func (t *boltTask) begin() {
 		}
 		return
 	}
+	if err == nil && t.round != nil {
+		err = t.prepareExact()
+	}
 	if err != nil {
 		t.bolt = nil
 		t.fail(fmt.Errorf("%s: Prepare: %w", t.m.Name, err), bolt.IsReject(err), true)
 		return
 	}
 	t.phase = working
+	t.tryJoin()
 	if _, is := t.bolt.(bolt.Ticker); !is && t.node.Every > 0 && t.life.Restart() == 1 && task.Index == 0 {
 		t.set.Event(&Notice{Task: t.m.Name, Text: "bolt " + t.node.Name + " has an interval (Every) but no Tick"})
 	}
@@ -233,6 +238,12 @@ func (t *boltTask) Receive(ctx actor.Context, msg any) {
 		if p := t.decode(msg); p != nil {
 			t.parcel(p)
 		}
+	case *Order:
+		t.ordered(msg)
+	case joinDone:
+		t.joinIsDone(msg)
+	case writeDone:
+		t.writeIsDone(msg)
 	case *End:
 		if t.current(msg.From, msg.FromLife, msg.ToLife) {
 			if i := t.index[msg.From]; !t.eof[i] {
@@ -298,6 +309,9 @@ func (t *boltTask) parcel(p *tuple.Parcel) {
 		t.m.Refused.Add(1)
 		return
 	}
+	if t.round != nil && !t.accept(p) {
+		return
+	}
 	t.news(int(t.index[p.From]), false)
 	t.window.Weighed(p.Len(), p.Text())
 	t.queue = append(t.queue, p)
@@ -347,7 +361,9 @@ func (t *boltTask) Turn(ctx actor.Context) bool {
 		t.reports.flush()
 	}
 	if !more {
-		t.rest()
+		if t.round == nil {
+			t.rest()
+		}
 		if t.halt > 0 && t.idle() {
 			t.sayRest()
 		}

@@ -2,6 +2,7 @@ package task
 
 import (
 	"encoding/binary"
+	"encoding/json"
 
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/actor"
@@ -30,6 +31,18 @@ func AppendContent(dst []byte, msg any) []byte {
 	case *Dry:
 		c.pair(m.From, m.FromLife, m.To, m.ToLife)
 		c.yes(m.Not)
+	case *Order:
+		c.pair(m.From, m.FromLife, m.To, m.ToLife)
+		c.words(&m.Order)
+	case *Answer:
+		c.pair(m.From, m.FromLife, m.To, m.ToLife)
+		c.words(&m.Answer)
+	case joinDone:
+		c.text(m.at.String())
+		c.err(m.err)
+	case writeDone:
+		c.text(m.id.String())
+		c.err(m.err)
 	case *Peers:
 		for i := range m.Peers {
 			c.numbers(uint64(m.Peers[i].Task), uint64(m.Peers[i].Life))
@@ -64,7 +77,7 @@ func AppendContent(dst []byte, msg any) []byte {
 	case replay:
 		c.numbers(uint64(m.at))
 	case reopen:
-		c.numbers(uint64(m.split))
+		c.numbers(uint64(m.r.index))
 	case splitsRead:
 		for _, s := range m.splits {
 			c.text(string(s))
@@ -112,6 +125,13 @@ func (c *content) numbers(ns ...uint64) {
 func (c *content) text(s string) {
 	*c = binary.AppendUvarint(*c, uint64(len(s)))
 	*c = append(*c, s...)
+}
+
+// words is for structs of plain values.
+func (c *content) words(v any) {
+	b, err := json.Marshal(v)
+	c.text(string(b))
+	c.err(err)
 }
 
 func (c *content) yes(b bool) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/batch"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/tuple"
 )
@@ -69,6 +70,9 @@ func TestContent(t *testing.T) {
 			&acker.Report{Held: []acker.Held{{Component: 1}}}, &acker.Report{Held: []acker.Held{{Within: true}}}, &acker.Report{Held: []acker.Held{{Waits: true}}},
 			&Limit{}, &Limit{From: 1}, &Limit{To: 1}, &Limit{FromLife: 1}, &Limit{ToLife: 1}, &Limit{Total: 1}, &Limit{Each: 1}, &Limit{Parcels: []*tuple.Parcel{nil}},
 			&Ask{}, &Ask{From: 1}, &End{}, &End{To: 1}, &Dry{}, &Dry{FromLife: 1}, &Dry{Not: true},
+			&Order{}, &Order{To: 1}, &Order{Order: batch.Order{Kind: batch.Begin}}, &Order{Order: batch.Order{Kind: batch.Join, View: []tuple.Incarnation{1}}},
+			&Answer{}, &Answer{From: 1}, &Answer{Answer: batch.Answer{Kind: batch.Wrote, Keys: 2}},
+			joinDone{}, joinDone{at: tuple.Attempt{Round: 1}}, joinDone{err: io.EOF}, writeDone{}, writeDone{id: tuple.BatchID{Tx: 1}}, writeDone{err: io.EOF},
 			&Peers{}, &Peers{[]Peer{{}}}, &Peers{[]Peer{{Task: 1}}}, &Peers{[]Peer{{Life: 1}}}, &Peers{[]Peer{{Ref: peer}}},
 			&Letters{}, &Letters{Last: true}, &Letters{Letters: []*DeadLetter{{ID: "1"}}},
 			actor.Terminated{}, actor.Terminated{Err: io.EOF}, actor.Terminated{Err: errors.New("x")},
@@ -76,7 +80,7 @@ func TestContent(t *testing.T) {
 			failed{}, failed{task: 1}, failed{err: io.EOF}, failed{fatal: true}, failed{own: true},
 			committed{}, committed{index: 1}, committed{split: "x"}, committed{position: "x"},
 			kept{}, kept{index: 1}, kept{position: "x"}, replayed{}, replayed{id: "x"},
-			quiet{}, quiet{1}, replay{}, replay{1}, reopen{}, reopen{1},
+			quiet{}, quiet{1}, replay{}, replay{1}, reopen{&reading{}}, reopen{&reading{index: 1}},
 			splitsRead{}, splitsRead{splits: []spout.Split{"x"}}, splitsRead{err: io.EOF}, splitOpened{}, splitOpened{err: io.EOF},
 			nextDone{batch: batchOf()}, nextDone{batch: batchOf([]any{1, "x"})}, nextDone{batch: batchOf([]any{1, "y"})},
 			nextDone{batch: batchOf([]any{1, "x"}, []any{2.5, "x"})}, nextDone{batch: batchOf([]any{1, "x"}, []any{"2.5", "x"})},

@@ -45,6 +45,8 @@ type core struct {
 	replaced bool            // another life has taken the place of this one
 	refused  *metrics.Shared // what it says then
 
+	round *round // of an exactly-once topology, else nil
+
 	self   actor.Behavior // the task
 	early  []any          // what lives of a later plan have said
 	halt   uint64         // which Halt emits nothing new; 0: none
@@ -55,6 +57,9 @@ func (c *core) setup(plan *topology.Plan, set *Settings, p Peer, peers []Peer, m
 	c.plan, c.set, c.id, c.life, c.m, c.sup = plan, set, p.Task, p.Life, m, sup
 	c.call, c.refused = new(call), &m.Refused
 	c.node = plan.Node(p.Task)
+	if plan.Guarantee == topology.ExactlyOnce {
+		c.round = newRound(plan)
+	}
 	c.peers = append([]Peer(nil), peers...)
 	// Its own entry has no Ref: the one it came with is that of the life before, which
 	// would be kept by it, with the one before that, and so on.

@@ -56,6 +56,9 @@ func (t *boltTask) work() (more bool) {
 		if t.paused || t.hand == nil && !t.take() {
 			return false
 		}
+		if t.hand == nil {
+			continue // it was a marker
+		}
 		done += t.execute()
 		if t.dead {
 			return false
@@ -68,6 +71,9 @@ func (t *boltTask) work() (more bool) {
 
 // take gets the next parcel into hand.
 func (t *boltTask) take() bool {
+	if len(t.exact.aside) > 0 && t.takeAside() {
+		return !t.dead
+	}
 	for t.head < len(t.queue) {
 		p := t.queue[t.head]
 		t.queue[t.head] = nil
@@ -83,27 +89,35 @@ func (t *boltTask) take() bool {
 			t.m.Refused.Add(1)
 			continue // its trees have been given back
 		}
+		if t.round != nil && !t.takeBatch(p) {
+			return !t.dead
+		}
 		if p.Len() == 0 {
 			continue // nobody sends one, and what is in hand has a tuple left
 		}
-		t.hand, t.row, t.since, t.slot, t.seen = p, 0, 0, -1, false
-		t.call.Hand(p)
-		t.retained, t.holding, t.refused = nil, 0, t.refused[:0]
-		if tap := t.set.Tap; tap != nil {
-			tap.Take(p)
-		}
-		t.sender = int(t.index[p.From])
-		t.accounts = t.accounts[:0]
-		for i := range p.Slots {
-			t.accounts = append(t.accounts, slotAccount{left: p.Slots[i].Count})
-			if s := &p.Slots[i]; mutation.Is(mutation.ReportBeforeExecute) {
-				t.reports.entry(s.Tree, s.Edge, 0)
-				s.Edge = 0
-			}
-		}
+		t.begun(p)
 		return true
 	}
 	return false
+}
+
+// begun makes p the parcel in hand.
+func (t *boltTask) begun(p *tuple.Parcel) {
+	t.hand, t.row, t.since, t.slot, t.seen = p, 0, 0, -1, false
+	t.call.Hand(p)
+	t.retained, t.holding, t.refused = nil, 0, t.refused[:0]
+	if tap := t.set.Tap; tap != nil {
+		tap.Take(p)
+	}
+	t.sender = int(t.index[p.From])
+	t.accounts = t.accounts[:0]
+	for i := range p.Slots {
+		t.accounts = append(t.accounts, slotAccount{left: p.Slots[i].Count})
+		if s := &p.Slots[i]; mutation.Is(mutation.ReportBeforeExecute) {
+			t.reports.entry(s.Tree, s.Edge, 0)
+			s.Edge = 0
+		}
+	}
 }
 
 // execute runs the parcel in hand to its end, or until there is no room, or the
@@ -139,6 +153,9 @@ func (t *boltTask) execute() int {
 	if t.dead {
 		return n
 	}
+	if t.round != nil {
+		t.exact.tuples[p.Batch.Tx] += n
+	}
 	t.now = t.ctx.Now()
 	took := t.now - before
 	t.m.Execute.Record(took/time.Duration(n), int64(n))
@@ -171,6 +188,13 @@ func (t *boltTask) executed(sender, n int, p *tuple.Parcel) {
 	}
 	if p.FromLife < t.peers[p.From].Life {
 		return // the present life has a total of its own
+	}
+	if t.exact.prepaid {
+		n = 0
+		if t.hand == nil {
+			t.exact.prepaid = false
+			t.complete()
+		}
 	}
 	if t.hand == nil && !t.set.AlwaysEncode && !t.seen {
 		p.Reset()
@@ -214,6 +238,9 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 		for t.row < end {
 			if err := t.bolt.Execute(p.Tuple(t.row), t.collector); err != nil {
 				t.tellFailure(err.Error(), p) // which may panic, so the tuple is still in hand
+				if t.round != nil {
+					t.failBatch(p.Batch.Tx, err.Error(), bolt.IsReject(err))
+				}
 				t.unretain()
 				t.tapFailed(p, err)
 				t.row++
@@ -403,6 +430,9 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 				t.reports.fail(f.tree, f.index, f.class, f.text)
 			}
 		}
+		if t.round != nil {
+			t.failBatch(p.Batch.Tx, fmt.Sprintf("panic in Execute: %v", value), false)
+		}
 		t.row++
 		t.died(value, inHand)
 		return
@@ -412,6 +442,9 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 		t.refuse(acker.Rejected, mistake.Error(), p)
 	} else {
 		t.tellFailure(mistake.Error(), p)
+		if t.round != nil {
+			t.failBatch(p.Batch.Tx, mistake.Error(), true)
+		}
 	}
 	t.unretain()
 	t.row++

@@ -117,7 +117,7 @@ func (t *boltTask) decode(m *Encoded) *tuple.Parcel {
 	} else {
 		err = tuple.DecodeInPlace(m.Bytes, p, t.node.Inputs[m.Input].Stream)
 	}
-	if err == nil && (p.From != m.From || p.Input != m.Input || int(p.From) >= len(t.index) || t.index[p.From] < 0 || p.Len() == 0) {
+	if err == nil && (p.From != m.From || p.Input != m.Input || int(p.From) >= len(t.index) || t.index[p.From] < 0 || p.Len() == 0 && !p.Marker) {
 		err = fmt.Errorf("task %d has nothing to send to %s", p.From, t.m.Name)
 	}
 	if err != nil {

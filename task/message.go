@@ -6,6 +6,7 @@ import (
 
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/batch"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -97,14 +98,22 @@ type (
 	check   struct{}                 // deadlines and still-queued notes, each quarter of the message timeout
 	ask     struct{}                 // still without room?
 	replay  struct{ at int64 }
-	reopen  struct{ split int } // the pause of a split is over
-	commit  struct{}            // positions that wait to be told
+	reopen  struct{ r *reading } // the pause of a split is over
+	commit  struct{}             // positions that wait to be told
+)
+
+var (
+	orderClasses  = map[batch.OrderKind]string{batch.Join: "join", batch.Begin: "begin", batch.Write: "write", batch.Settled: "settled", batch.Finish: "finish"}
+	answerClasses = map[batch.AnswerKind]string{batch.Joined: "joined", batch.Input: "input", batch.Emitted: "emitted", batch.Ready: "ready", batch.Wrote: "wrote", batch.Failed: "failed"}
 )
 
 // Class names the kind of a message, for fault plans and event logs.
 func Class(msg any) string {
 	switch m := msg.(type) {
 	case *tuple.Parcel:
+		if m.Marker {
+			return "marker"
+		}
 		return "parcel"
 	case *acker.Report:
 		switch {
@@ -124,6 +133,10 @@ func Class(msg any) string {
 		return "end"
 	case *Dry:
 		return "dry"
+	case *Order:
+		return orderClasses[m.Kind]
+	case *Answer:
+		return answerClasses[m.Kind]
 	case *Peers:
 		return "peers"
 	case tick:

@@ -63,6 +63,7 @@ type outbox struct {
 	empty   [][]byte // memory for parcels to other nodes
 	refused refusals
 	putter  *anchoredSink // that puts just now; nil: none
+	batch   tuple.BatchID // of what is put; of an exactly-once topology
 }
 
 // An output is one stream of the component.
@@ -83,6 +84,8 @@ type pair struct {
 	free  []*tuple.Parcel // come home empty
 	done  bool            // the end has been passed on and must be again to a new life
 	dry   bool            // the same of a Dry, which no parcel has followed
+
+	marked tuple.BatchID // the last marker that was sent, or is kept
 }
 
 // A route leads one stream to one component.
@@ -289,6 +292,7 @@ func (o *outbox) parcel(l *lane) *tuple.Parcel {
 	p.From, p.FromLife = c.id, c.life
 	p.To, p.ToLife = l.pair.task, c.peers[l.pair.task].Life
 	p.Input, p.Stream, p.Schema, p.Opened = l.input, l.stream, c.node.Streams[l.stream], c.now
+	p.Batch = o.batch
 	return p
 }
 
@@ -310,7 +314,7 @@ func (o *outbox) close(l *lane) {
 // dispatch sends a parcel, or keeps it if there is no room.
 func (o *outbox) dispatch(l *lane, p *tuple.Parcel) {
 	pr := l.pair
-	if o.c.over() && !mutation.Is(mutation.ZombieSends) {
+	if o.c.over() && !mutation.Is(mutation.ZombieSends) || o.c.round.stranger(p) {
 		o.c.refused.Add(1)
 		p.Reset()
 		pr.free = append(pr.free, p)
@@ -519,7 +523,8 @@ func (o *outbox) dropTo(task tuple.TaskID, next tuple.Incarnation) {
 		total = pr.meter
 	}
 	pr.meter, pr.pace, pr.ref = total, pace{at: o.c.now}, nil
-	if !o.c.tracked() || mutation.Is(mutation.ReaddressParcel) {
+	drop := o.c.plan.Guarantee != topology.AtMostOnce && !mutation.Is(mutation.ReaddressParcel)
+	if !drop {
 		for _, p := range pr.kept {
 			p.ToLife = next
 		}
@@ -533,7 +538,7 @@ func (o *outbox) dropTo(task tuple.TaskID, next tuple.Incarnation) {
 		if l.pair != pr || l.open == nil {
 			continue
 		}
-		if o.c.tracked() && !mutation.Is(mutation.ReaddressParcel) {
+		if drop {
 			l.open.Reset()
 			pr.free = append(pr.free, l.open)
 			l.open = nil

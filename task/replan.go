@@ -79,6 +79,10 @@ func (c *core) tooEarly(msg any) bool {
 		epoch = m.FromLife.Epoch()
 	case *Dry:
 		epoch = m.FromLife.Epoch()
+	case *Order:
+		epoch = m.FromLife.Epoch()
+	case *Answer:
+		epoch = m.FromLife.Epoch()
 	case *acker.Report:
 		epoch = m.FromLife.Epoch()
 		for _, d := range m.View {

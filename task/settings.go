@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/batch"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/tuple"
 )
@@ -32,6 +33,12 @@ type Settings struct {
 	Positions map[string]map[string]string
 	Continued bool      // this run goes on where an earlier one was; for bolts
 	Began     time.Time // when the host's clock showed 0
+
+	// Of exactly-once topologies:
+	BatchSize     int           // messages that a spout task puts into a batch, about
+	BatchInterval time.Duration // after which it is cut
+	MaxBatches    int           // under way
+	Records       batch.Records // keeps the record
 
 	// Event is told what people should hear of. It is called from the actors and
 	// must not wait.

@@ -97,6 +97,9 @@ func (p *pair) room() int {
 
 // may reports whether a parcel may be sent now: one parcel may overshoot.
 func (p *pair) may(q *tuple.Parcel) bool {
+	if q.Marker {
+		return true
+	}
 	room := p.meter.Room()
 	return room > 0 && !p.full() && !(mutation.Is(mutation.ParcelMustFit) && room < q.Len()) || mutation.Is(mutation.IgnoreLimit)
 }

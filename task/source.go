@@ -87,12 +87,12 @@ func (c *sourceCall) left() bool {
 
 // list asks the source for its splits.
 func (t *spoutTask) list() {
-	t.started = true
 	if t.drained {
 		return
 	}
 	t.listing = true
 	source, ctx, b := t.node.Source, t.running, t.block("Splits", "", ".(*spoutTask).list")
+	t.listCall = b
 	t.ctx.Block(func() any {
 		var splits []spout.Split
 		err := t.calling("Splits", func() (err error) { splits, err = source.Splits(ctx); return err })

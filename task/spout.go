@@ -34,18 +34,20 @@ type spoutTask struct {
 	cancel    context.CancelFunc
 	started   bool
 
-	splits  []*reading // this task's share
-	todo    int        // splits[todo:] have not been opened
-	opened  int        // splits that are open or being opened
-	active  []*reading // those of splits[:todo] that may have messages yet
-	turn    int        // where the search for a batch in active goes on
-	listing bool       // Splits has been called and has not returned
-	listed  bool
-	drained bool // read no more
+	splits   []*reading // this task's share
+	todo     int        // splits[todo:] have not been opened
+	opened   int        // splits that are open or being opened
+	active   []*reading // those of splits[:todo] that may have messages yet
+	turn     int        // where the search for a batch in active goes on
+	listing  bool       // Splits has been called and has not returned
+	listCall *blockedCall
+	listed   bool
+	drained  bool // read no more
 
 	cur  *spout.Batch // being emitted, from next on
 	next int
 
+	filling filling   // of an exactly-once topology
 	doomed  error     // ends the run when what was read is finished
 	commits bool      // a timer for them is set
 	_       [128]byte // what lies behind is another task's
@@ -61,6 +63,7 @@ type reading struct {
 	call     *sourceCall // of Open or Next, under way elsewhere; nil: none
 	paused   bool        // until a reopen message
 	ready    *spout.Batch
+	next     int            // of ready: what is before it has been emitted; of an exactly-once topology
 	waiting  []*spout.Batch // emitted or being emitted, not committed; oldest first
 	position string         // committed
 	told     string         // the last position that the supervisor and the source were told
@@ -113,8 +116,13 @@ func NewSpout(plan *topology.Plan, set *Settings, p Peer, peers []Peer, m *metri
 	t := &spoutTask{pause: pause, committed: committed}
 	t.setup(plan, set, p, peers, m, sup)
 	t.alive, t.kill = context.WithCancel(context.Background())
-	t.running, t.cancel = context.WithCancel(t.alive)
+	t.running, t.cancel = t.context()
 	return t
+}
+
+// context returns one for what is read from now on.
+func (t *spoutTask) context() (context.Context, context.CancelFunc) {
+	return context.WithCancel(t.alive)
 }
 
 func (t *spoutTask) Start(ctx actor.Context) {
@@ -129,7 +137,15 @@ func (t *spoutTask) Start(ctx actor.Context) {
 		t.after(t.pause, begin{})
 		return
 	}
-	t.list()
+	t.beginReading()
+}
+
+// beginReading lists the splits, if no round has to begin first.
+func (t *spoutTask) beginReading() {
+	t.started = true
+	if t.round == nil {
+		t.list()
+	}
 }
 
 func (t *spoutTask) Receive(ctx actor.Context, msg any) {
@@ -140,7 +156,9 @@ func (t *spoutTask) Receive(ctx actor.Context, msg any) {
 	switch msg := msg.(type) {
 	case splitsRead:
 		t.unblock(msg.watch)
-		t.share(msg)
+		if msg.watch == t.listCall { // or it was of an earlier round
+			t.share(msg)
+		}
 	case splitOpened:
 		t.unblock(msg.call.watch)
 		if msg.call == msg.r.call { // or it was abandoned
@@ -161,7 +179,7 @@ func (t *spoutTask) Receive(ctx actor.Context, msg any) {
 		t.hasTold(msg)
 	case closeDone:
 		t.unblock(msg.watch)
-		if msg.last {
+		if msg.last && slices.Contains(t.splits, msg.r) {
 			t.opened--
 		}
 		if msg.err != nil {
@@ -173,14 +191,17 @@ func (t *spoutTask) Receive(ctx actor.Context, msg any) {
 			Value: msg.Value, Stack: msg.Stack,
 		}, false, true)
 	case reopen:
-		t.splits[msg.split].paused = false
+		msg.r.paused = false
 	case commit:
 		t.commits = false
 		for _, r := range t.splits {
 			t.tell(r)
 		}
 	case begin:
-		t.list()
+		t.beginReading()
+	case *Order:
+		t.ordered(msg)
+	case cutBatch: // the turn that follows looks at the time
 	case Drain:
 		t.drain()
 	case check:
@@ -319,7 +340,7 @@ func (t *spoutTask) broken(r *reading, err error) {
 	r.paused = true
 	pause := backoff(r.same)
 	t.set.Event(&SourceError{Task: t.m.Name, Split: string(r.split), Position: position, Err: err, Again: pause})
-	t.after(pause, reopen{r.index})
+	t.after(pause, reopen{r})
 }
 
 // read takes what a call of Next has appended.
@@ -345,7 +366,7 @@ func (t *spoutTask) read(r *reading, b *spout.Batch, position string, err error)
 	case err == nil:
 		if b.Len() == 0 {
 			r.paused = true
-			t.after(emptyPause, reopen{r.index})
+			t.after(emptyPause, reopen{r})
 		}
 	case err == io.EOF:
 		r.eof = true
@@ -404,7 +425,12 @@ func (t *spoutTask) Turn(ctx actor.Context) bool {
 	if t.dead || !t.started {
 		return false
 	}
-	more := t.work()
+	var more bool
+	if t.round == nil {
+		more = t.work()
+	} else {
+		more = t.fill()
+	}
 	if t.dead {
 		return false
 	}
@@ -415,7 +441,9 @@ func (t *spoutTask) Turn(ctx actor.Context) bool {
 		t.out.flush(t.set.Linger)
 	} else {
 		t.out.flush(0)
-		t.rest()
+		if t.round == nil {
+			t.rest()
+		}
 		if t.halt > 0 && t.idle() {
 			t.sayRest()
 		}

@@ -1,0 +1,358 @@
+package task
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/batch"
+	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/tuple"
+)
+
+// How a bolt task has its part in batches.
+
+// An exact is what a bolt task of an exactly-once topology has besides.
+//
+// Invariants:
+//
+//   - marks[i] is the last batch whose marker has come from sender i and was looked at;
+//     batches up to done are complete, and the bolt has been told
+//   - of a failed batch no marker is sent and nothing is said but that it has failed
+//   - one call of Join or Commit is under way at a time
+type exact struct {
+	bolt    bolt.Batched
+	state   bolt.Stateful // nil: it has none
+	behind  bool          // a state: it completes when that has written
+	settled []bool        // by input; nil: none waits
+
+	marks  []tuple.TxID
+	done   tuple.TxID
+	at     tuple.TxID // what Execute gets is of
+	tuples map[tuple.TxID]int
+	failed map[tuple.TxID]bool
+
+	aside   []*tuple.Parcel // wait until the batch before theirs is committed; their credit is given back
+	prepaid bool            // the parcel in hand was one of them
+
+	write tuple.TxID // is to be written when it is complete
+	wrote *batch.Answer
+	busy  bool          // a Join or Commit is under way
+	began time.Duration // it
+	call  *blockedCall  // it
+	join  *Order        // waits for that, or for Prepare
+}
+
+type (
+	// joinDone and commitDone are what Block brings back of a stateful bolt.
+	joinDone struct {
+		at  tuple.Attempt
+		err error
+	}
+	writeDone struct {
+		id      tuple.BatchID
+		written bolt.Written
+		err     error
+	}
+)
+
+// prepareExact looks whether the bolt is made for batches.
+func (t *boltTask) prepareExact() error {
+	x := &t.exact
+	var is bool
+	if x.bolt, is = t.bolt.(bolt.Batched); !is {
+		return bolt.Reject(t.notBatched("a bolt.Batched"))
+	}
+	if t.node.Stateful {
+		if x.state, is = t.bolt.(bolt.Stateful); !is {
+			return bolt.Reject(t.notBatched("a bolt.Stateful"))
+		}
+	}
+	x.behind = behind(t.plan, t.plan.Tasks[t.id].Component)
+	x.settled = settles(t.node)
+	x.tuples, x.failed = map[tuple.TxID]int{}, map[tuple.TxID]bool{}
+	return nil
+}
+
+// ordered does what the coordinator says.
+func (t *boltTask) ordered(m *Order) {
+	if !t.order(m) {
+		return
+	}
+	x := &t.exact
+	switch m.Kind {
+	case batch.Join:
+		if m.Attempt != t.round.at {
+			t.enterRound(m)
+			t.throwAway()
+			x.join = m
+			t.tryJoin()
+		} else if t.round.joined {
+			t.joined()
+		}
+	case batch.Write:
+		if x.wrote != nil && x.wrote.Tx == m.Tx {
+			t.answer(x.wrote)
+			return
+		}
+		x.write = m.Tx
+		t.tryWrite()
+	case batch.Settled:
+		t.round.committed = max(t.round.committed, m.Tx)
+		t.complete()
+	case batch.Finish:
+		t.end()
+	}
+}
+
+// throwAway forgets what belongs to earlier rounds. Their tuples count as executed, or
+// the senders' windows would shrink with each round (T8).
+func (t *boltTask) throwAway() {
+	x := &t.exact
+	if p := t.hand; p != nil {
+		t.hand = nil
+		if !x.prepaid {
+			t.giveBack(p, p.Len()-t.row)
+		}
+	}
+	for _, p := range t.queue[t.head:] {
+		t.giveBack(p, p.Len())
+	}
+	clear(t.queue)
+	t.queue, t.head, t.queued = t.queue[:0], 0, 0
+	clear(x.aside)
+	x.aside, x.prepaid = x.aside[:0], false
+	x.marks = make([]tuple.TxID, len(t.senders))
+	for i := range x.marks {
+		x.marks[i] = t.round.committed
+	}
+	x.done, x.at, x.write, x.wrote = t.round.committed, 0, 0, nil
+	clear(x.tuples)
+	clear(x.failed)
+}
+
+// giveBack gives a parcel back of which n tuples have not been executed and never will.
+func (t *boltTask) giveBack(p *tuple.Parcel, n int) {
+	i := int(t.index[p.From])
+	if p.FromLife < t.peers[p.From].Life {
+		return
+	}
+	if !t.set.AlwaysEncode && !t.seen {
+		p.Reset()
+		if !t.peers[p.From].Far {
+			t.empty[i] = append(t.empty[i], p)
+		}
+	}
+	t.window.Executed(i, n)
+	if limit, tell := t.window.Raise(i); tell {
+		t.tell(i, limit)
+	}
+}
+
+// accept reports whether a parcel is of the present round.
+func (t *boltTask) accept(p *tuple.Parcel) bool {
+	if t.round.joined && p.Batch.Attempt == t.round.at && p.FromLife == t.round.view[p.From] {
+		return true
+	}
+	t.m.Refused.Add(1)
+	t.giveBack(p, p.Len())
+	return false
+}
+
+// tryJoin joins the round when the bolt is there and nothing is under way.
+func (t *boltTask) tryJoin() {
+	x := &t.exact
+	m := x.join
+	if m == nil || x.busy || t.phase != working {
+		return
+	}
+	x.join = nil
+	if x.state == nil {
+		t.hasJoined()
+		return
+	}
+	x.busy = true
+	state, alive := x.state, t.alive
+	j := &bolt.Join{Fence: tuple.Fence{Attempt: m.Attempt, Life: t.life}, Committed: m.Tx, Last: m.Last}
+	x.call = t.core.block("Join", "", ".(*boltTask).tryJoin")
+	t.ctx.Block(func() any {
+		return joinDone{m.Attempt, t.calling("Join", func() error { return state.Join(alive, j) })}
+	})
+}
+
+func (t *boltTask) hasJoined() {
+	if t.guard(inExecute, t.exact.bolt.Round) {
+		t.joined()
+	}
+}
+
+func (t *boltTask) joinIsDone(m joinDone) {
+	x := &t.exact
+	x.busy = false
+	t.unblock(x.call)
+	switch {
+	case x.join != nil:
+		t.tryJoin() // a later round has begun
+	case m.err != nil:
+		t.stateFailed("join its state", m.err)
+	case m.at == t.round.at:
+		t.hasJoined()
+	}
+}
+
+// stateFailed ends this life: nobody knows what its store has.
+func (t *boltTask) stateFailed(what string, err error) {
+	t.fail(fmt.Errorf("%s cannot %s: %w", t.m.Name, what, err), bolt.IsReject(err), true)
+}
+
+// enterBatch tells the bolt and the outbox which batch the tuples are of that come now.
+func (t *boltTask) enterBatch(tx tuple.TxID) {
+	t.out.enter(t.batchID(tx))
+	if x := &t.exact; x.at != tx {
+		x.at = tx
+		t.guard(inExecute, func() { x.bolt.Batch(tx) })
+	}
+}
+
+// takeBatch looks at a parcel before it comes into hand. It returns false if it is not
+// to: it was a marker, or has to wait.
+func (t *boltTask) takeBatch(p *tuple.Parcel) bool {
+	x := &t.exact
+	i := t.index[p.From]
+	tx := p.Batch.Tx
+	switch {
+	case p.Marker && tx != x.marks[i]+1, tx <= x.marks[i]:
+		// A link is in order or dead, so this is a bug (T6).
+		t.failBatch(x.marks[i]+1, fmt.Sprintf("%s sends batch %d (marker: %t) behind the marker of %d", t.plan.TaskName(p.From), tx, p.Marker, x.marks[i]), false)
+		t.queued -= p.Len()
+		t.giveBack(p, p.Len())
+		return false
+	case p.Marker:
+		x.marks[i] = tx
+		t.giveBack(p, 0)
+		t.complete()
+		return false
+	case x.settled != nil && x.settled[p.Input] && tx > t.round.committed+1:
+		x.aside = append(x.aside, p)
+		t.queued -= p.Len()
+		t.window.Executed(int(i), p.Len())
+		if limit, tell := t.window.Raise(int(i)); tell {
+			t.tell(int(i), limit)
+		}
+		return false
+	}
+	t.enterBatch(tx)
+	return true
+}
+
+// takeAside takes a parcel in hand that has waited for a commit.
+func (t *boltTask) takeAside() bool {
+	x := &t.exact
+	i := slices.IndexFunc(x.aside, func(p *tuple.Parcel) bool { return p.Batch.Tx <= t.round.committed+1 })
+	if i < 0 {
+		return false
+	}
+	p := x.aside[i]
+	x.aside = slices.Delete(x.aside, i, i+1)
+	x.prepaid = true
+	t.queued += p.Len()
+	t.enterBatch(p.Batch.Tx)
+	t.begun(p)
+	return true
+}
+
+// complete goes over to the batches of which everything has come and been executed.
+func (t *boltTask) complete() {
+	x := &t.exact
+	for !t.dead && t.round.joined {
+		tx := x.done + 1
+		if slices.Min(x.marks) < tx || x.failed[tx] {
+			return
+		}
+		if x.settled != nil && (tx > t.round.committed+1 || slices.ContainsFunc(x.aside, func(p *tuple.Parcel) bool { return p.Batch.Tx == tx })) {
+			return
+		}
+		if x.state != nil {
+			x.done = tx
+			if !x.behind {
+				t.answer(&batch.Answer{Kind: batch.Ready, BatchID: t.batchID(tx), Tuples: x.tuples[tx]})
+			}
+			t.tryWrite()
+			continue
+		}
+		if !t.callComplete(tx) {
+			return
+		}
+		x.done = tx
+		a := &batch.Answer{Kind: batch.Ready, BatchID: t.batchID(tx), Tuples: x.tuples[tx]}
+		if delete(x.tuples, tx); x.behind {
+			a.Kind = batch.Wrote
+		}
+		t.answer(a)
+	}
+}
+
+// callComplete tells the bolt that a batch is whole, and everybody behind it. It returns
+// false if that has failed.
+func (t *boltTask) callComplete(tx tuple.TxID) bool {
+	x := &t.exact
+	t.out.enter(t.batchID(tx))
+	var err error
+	if !t.guard(inExecute, func() { err = x.bolt.Complete(tx, t.collector) }) {
+		return false
+	}
+	if err != nil {
+		t.tellFailure(err.Error(), nil)
+		t.failBatch(tx, err.Error(), bolt.IsReject(err))
+		return false
+	}
+	t.out.mark(t.batchID(tx))
+	if x.at != tx {
+		x.at = 0 // the outbox is at another batch than the next tuples, maybe
+	}
+	return true
+}
+
+// tryWrite writes the batch that is to be written, when it is complete.
+func (t *boltTask) tryWrite() {
+	x := &t.exact
+	if x.write == 0 || x.write > x.done || x.busy || x.join != nil || x.wrote != nil && x.wrote.Tx >= x.write {
+		return
+	}
+	x.busy = true
+	x.began = t.now
+	id, state, alive := t.batchID(x.write), x.state, t.alive
+	x.call = t.core.block("Commit", "", ".(*boltTask).tryWrite")
+	t.ctx.Block(func() any {
+		var w bolt.Written
+		err := t.calling("Commit", func() (err error) { w, err = state.Commit(alive, id); return err })
+		return writeDone{id, w, err}
+	})
+}
+
+func (t *boltTask) writeIsDone(m writeDone) {
+	x := &t.exact
+	x.busy = false
+	t.unblock(x.call)
+	switch {
+	case x.join != nil:
+		t.tryJoin()
+	case m.err != nil:
+		t.stateFailed(fmt.Sprintf("write batch %v", m.id), m.err)
+	case m.id.Attempt == t.round.at && t.callComplete(m.id.Tx):
+		x.wrote = &batch.Answer{Kind: batch.Wrote, BatchID: m.id, Groups: m.written.Groups, Keys: m.written.Keys, Took: t.now - x.began, Tuples: x.tuples[m.id.Tx]}
+		delete(x.tuples, m.id.Tx)
+		t.answer(x.wrote)
+	}
+}
+
+// failBatch says that user code has failed in a batch, once. Broken: no other try helps.
+func (t *boltTask) failBatch(tx tuple.TxID, text string, broken bool) {
+	x := &t.exact
+	if x.failed[tx] {
+		return
+	}
+	x.failed[tx] = true
+	t.answer(&batch.Answer{Kind: batch.Failed, BatchID: t.batchID(tx), Err: cut(t.failureText(acker.Panicked, text, nil), failureText), Broken: broken})
+}
