@@ -96,13 +96,13 @@ type Gossip struct {
 	update chan struct{} // room for one: what this node says of itself is different
 	loops  sync.WaitGroup
 	once   sync.Once
-	leave  sync.Mutex // of Leave and an update, which memberlist cannot do at once
+	leave  chan struct{} // is full during Leave, Shutdown or an update, which memberlist cannot do at once; a test with made-up time can wait for it
 }
 
 // Start begins to gossip, and returns when it has tried all addresses to join. The sockets
 // are closed by Shutdown, and if there is an error.
 func Start(c Config) (*Gossip, error) {
-	g := &Gossip{config: c, logger: c.Logger, woken: make(chan struct{}, 1), update: make(chan struct{}, 1)}
+	g := &Gossip{config: c, logger: c.Logger, woken: make(chan struct{}, 1), update: make(chan struct{}, 1), leave: make(chan struct{}, 1)}
 	if g.logger == nil {
 		g.logger = slog.New(slog.DiscardHandler)
 	}
@@ -295,11 +295,11 @@ func (g *Gossip) keep() {
 		case <-g.ctx.Done():
 			return
 		case <-g.update:
-			g.leave.Lock()
+			g.leave <- struct{}{}
 			if g.ctx.Err() == nil {
 				_ = g.list.UpdateNode(updatePatience) // if that is late, push/pull brings it
 			}
-			g.leave.Unlock()
+			<-g.leave
 			continue
 		case <-timer.C:
 		}
@@ -359,8 +359,8 @@ func (g *Gossip) Stats() (s Stats) {
 // returns when some have been told, or with an error after the timeout (0: none). Shutdown comes
 // after it.
 func (g *Gossip) Leave(timeout time.Duration) error {
-	g.leave.Lock()
-	defer g.leave.Unlock()
+	g.leave <- struct{}{}
+	defer func() { <-g.leave }()
 	g.view.mu.Lock()
 	g.view.me.Leaving = true
 	g.view.mu.Unlock()
@@ -376,8 +376,8 @@ func (g *Gossip) Leave(timeout time.Duration) error {
 func (g *Gossip) Shutdown() (err error) {
 	g.once.Do(func() {
 		g.cancel()
-		g.leave.Lock()
-		defer g.leave.Unlock()
+		g.leave <- struct{}{}
+		defer func() { <-g.leave }()
 		g.view.mu.Lock()
 		g.view.closed = true // timers of memberlist go on for some seconds
 		g.view.mu.Unlock()
