@@ -52,6 +52,17 @@ type Config struct {
 	// ReplayForever, NoReplays.
 	MaxReplays int
 
+	// BatchSize is about how many messages a spout task of an exactly-once topology puts
+	// into one batch. Default 50,000.
+	BatchSize int
+	// BatchInterval is how long a batch of an exactly-once topology is filled at most. It
+	// is the better part of the time from a message to what it has changed in a state.
+	// Default 100 ms.
+	BatchInterval time.Duration
+	// MaxBatches is how many batches of an exactly-once topology may be under way at a
+	// time; they are committed one after the other. Default 3.
+	MaxBatches int
+
 	// ParcelSize is how many tuples travel together at most, 1 to 1,024. Default 256.
 	ParcelSize int
 	// Linger is how long a busy task may hold back a parcel that is not full; one
@@ -145,6 +156,9 @@ func (c Config) withDefaults() Config {
 	def(&c.TreeSize, 256)
 	def(&c.MessageTimeout, 30*time.Second)
 	def(&c.MaxReplays, 8)
+	def(&c.BatchSize, 50_000)
+	def(&c.BatchInterval, 100*time.Millisecond)
+	def(&c.MaxBatches, 3)
 	def(&c.ParcelSize, 256)
 	def(&c.Linger, time.Millisecond)
 	def(&c.StuckAfter, 10*time.Second)
@@ -176,6 +190,8 @@ func (c *Config) check() error {
 	least("TreeSize", c.TreeSize, 1)
 	least("MaxReplays", c.MaxReplays, NoReplays)
 	least("ParcelSize", c.ParcelSize, 1)
+	least("BatchSize", c.BatchSize, 1)
+	least("MaxBatches", c.MaxBatches, 1)
 	if c.ParcelSize > tuple.MaxParcel {
 		errs = append(errs, fmt.Errorf("config: ParcelSize is %d, but must be at most %d", c.ParcelSize, tuple.MaxParcel))
 	}
@@ -197,7 +213,7 @@ func (c *Config) check() error {
 	for _, d := range []struct {
 		name string
 		d    time.Duration
-	}{{"MessageTimeout", c.MessageTimeout}, {"Linger", c.Linger}, {"StopTimeout", c.StopTimeout}} {
+	}{{"MessageTimeout", c.MessageTimeout}, {"Linger", c.Linger}, {"BatchInterval", c.BatchInterval}, {"StopTimeout", c.StopTimeout}} {
 		if d.d < 0 {
 			errs = append(errs, fmt.Errorf("config: %s is %v, but must not be negative", d.name, d.d))
 		}
@@ -214,6 +230,7 @@ func (c *Config) settings() *task.Settings {
 		ParcelSize: c.ParcelSize, Linger: c.Linger,
 		MaxPending: c.MaxPending, PendingBytes: c.MaxPendingBytes, QueuedBytes: c.MaxQueuedBytes, TreeSize: c.TreeSize,
 		MessageTimeout: c.MessageTimeout, MaxReplays: replays,
+		BatchSize: c.BatchSize, BatchInterval: c.BatchInterval, MaxBatches: c.MaxBatches,
 		AlwaysEncode: c.AlwaysEncode, Logger: c.Logger,
 		StuckAfter: max(0, c.StuckAfter), Replace: c.OnStuck == Replace,
 	}

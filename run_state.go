@@ -1,6 +1,7 @@
 package egret
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -13,6 +14,9 @@ import (
 // earlier run has left in it.
 func (r *Running) openState(set *task.Settings) (err error) {
 	if r.config.StateDir == "" {
+		if r.plan.Guarantee == topology.ExactlyOnce {
+			set.Records = disk.MemoryRecords()
+		}
 		return nil
 	}
 	r.state, err = disk.Open(r.config.StateDir, r.plan.Topology, disk.Options{
@@ -22,6 +26,13 @@ func (r *Running) openState(set *task.Settings) (err error) {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	r.plan.Epoch = r.state.Epoch() // before anybody reads the plan
+	if r.plan.Guarantee == topology.ExactlyOnce {
+		records, err := r.state.Records()
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrState, errors.Join(err, r.state.Close()))
+		}
+		set.Records = records
+	}
 	set.Store, set.Positions = r.state, r.state.Positions()
 	r.resumed = len(set.Positions) > 0
 	set.Continued = r.resumed || r.state.Epoch() > 1 && !r.config.Reset && queued(r.plan)

@@ -4,6 +4,7 @@
 //	DIR/wordcount/lock          held by the run that uses the directory
 //	              run           how many runs there were: the epoch
 //	              positions     what is done, by component and split
+//	              batches         the record of an exactly-once topology
 //	              letters.lock  held for moments by whoever changes letters
 //	              dead/         dead letters, some in each file
 //	              replay/       those that are to be replayed
@@ -126,6 +127,9 @@ func (s *Store) open(topology string, o *Options) error {
 		err := os.Rename(name, name+beforeReset+strconv.FormatUint(uint64(s.epoch), 10))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("forget the positions: %w", err)
+		}
+		if err := s.forgetRecord(); err != nil {
+			return fmt.Errorf("forget the record of batches: %w", err)
 		}
 		if err := file.SyncDir(s.dir); err != nil {
 			return err

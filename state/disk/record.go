@@ -1,0 +1,150 @@
+package disk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/egretstream/egret/batch"
+	"github.com/egretstream/egret/state/file"
+)
+
+// Records keeps the record of an exactly-once topology in the file batches of its state
+// directory: a line "egret batches 1", the record as JSON, and the CRC-32C of both. It is
+// a batch.Records.
+type Records struct {
+	mu     sync.Mutex
+	name   string // "": in memory alone
+	record batch.Record
+}
+
+// MemoryRecords keeps a record that ends with the process.
+func MemoryRecords() *Records { return &Records{} }
+
+// Records returns what keeps the record of the topology, if there is one from an earlier
+// run with what that has left.
+func (s *Store) Records() (*Records, error) {
+	r := &Records{name: filepath.Join(s.dir, batchesFile)}
+	b, err := os.ReadFile(r.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record of batches: %w", err)
+	}
+	if r.record, err = decodeRecord(b); err != nil {
+		return nil, unreadable(r.name, err, "put it right, or start over with --reset, which keeps it under another name, and with empty states")
+	}
+	return r, nil
+}
+
+const batchesFile = "batches"
+
+// forgetRecord moves the record away; see Options.Reset.
+func (s *Store) forgetRecord() error {
+	name := filepath.Join(s.dir, batchesFile)
+	err := os.Rename(name, name+beforeReset+strconv.FormatUint(uint64(s.epoch), 10))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Begin implements batch.Records.
+func (r *Records) Begin(context.Context) (*batch.Record, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.apply(&batch.Entry{Epoch: r.record.Epoch + 1, Begin: true}); err != nil {
+		return nil, err
+	}
+	return copyOf(&r.record)
+}
+
+// Append implements batch.Records.
+func (r *Records) Append(_ context.Context, e *batch.Entry) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.apply(e)
+}
+
+// Record returns the record as it is now.
+func (r *Records) Record() (*batch.Record, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return copyOf(&r.record)
+}
+
+// apply makes the changed record durable before it is the present one.
+func (r *Records) apply(e *batch.Entry) error {
+	if r.name == "" {
+		return r.record.Apply(e)
+	}
+	next, err := copyOf(&r.record)
+	if err != nil {
+		return err
+	}
+	if err := next.Apply(e); err != nil {
+		return err
+	}
+	b, err := encodeRecord(next)
+	if err != nil {
+		return err
+	}
+	if err := file.Write(r.name, b); err != nil {
+		return fmt.Errorf("record of batches: %w", err)
+	}
+	r.record = *next
+	return nil
+}
+
+func copyOf(r *batch.Record) (*batch.Record, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	c := new(batch.Record)
+	return c, json.Unmarshal(b, c)
+}
+
+const batchesMagic = "egret batches 1\n"
+
+func encodeRecord(r *batch.Record) ([]byte, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return addSum(append(append([]byte(batchesMagic), b...), '\n')), nil
+}
+
+// decodeRecord reads what encodeRecord has written. An error is ErrCorrupt or ErrNewer.
+func decodeRecord(b []byte) (batch.Record, error) {
+	fail := func(why string) (batch.Record, error) {
+		return batch.Record{}, fmt.Errorf("%w: %s", ErrCorrupt, why)
+	}
+	if err := newer(b, "egret batches "); err != nil {
+		return batch.Record{}, err
+	}
+	if !bytes.HasPrefix(b, []byte(batchesMagic)) {
+		return fail("it does not begin with \"egret batches 1\"")
+	}
+	end := bytes.LastIndex(b, []byte("\nsum ")) + 1
+	if end == 0 {
+		return fail("it has no sum at its end")
+	}
+	if want := fmt.Sprintf("sum %08x\n", crc32.Checksum(b[:end], castagnoli)); string(b[end:]) != want {
+		return fail("the sum is not that of the lines before it")
+	}
+	var r batch.Record
+	if err := json.Unmarshal(b[len(batchesMagic):end], &r); err != nil {
+		return fail(err.Error())
+	}
+	return r, nil
+}

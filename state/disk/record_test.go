@@ -1,0 +1,104 @@
+package disk
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret/batch"
+	"github.com/egretstream/egret/tuple"
+)
+
+func recordOf(t testing.TB, s *Store) *Records {
+	t.Helper()
+	r, err := s.Records()
+	require.NoError(t, err)
+	return r
+}
+
+// What was appended is there in the next run, whose coordinator has a later epoch; and
+// one of an earlier epoch changes nothing.
+func TestRecordSurvives(t *testing.T) {
+	root, ctx := t.TempDir(), context.Background()
+	s := open(t, root, Options{})
+	r := recordOf(t, s)
+	first, err := r.Begin(ctx)
+	require.NoError(t, err)
+	require.Equal(t, &batch.Record{Epoch: 1}, first)
+	var groups tuple.Groups
+	groups.Add(7)
+	commit := &batch.Entry{Epoch: 1, Commit: &batch.Commit{
+		Tx: 1, Positions: map[string]batch.Positions{"lines": {"a": {At: "10"}}}, Written: map[string]tuple.Groups{"count": groups},
+	}}
+	require.NoError(t, r.Append(ctx, commit))
+	require.ErrorIs(t, r.Append(ctx, commit), batch.ErrStale, "once")
+	require.NoError(t, s.Close())
+
+	s = open(t, root, Options{})
+	r = recordOf(t, s)
+	second, err := r.Begin(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, second.Epoch)
+	require.EqualValues(t, 1, second.Committed)
+	require.Equal(t, "10", second.Positions["lines"]["a"].At)
+	require.EqualValues(t, 1, second.Last["count"][7])
+	require.ErrorIs(t, r.Append(ctx, &batch.Entry{Epoch: 1, Commit: &batch.Commit{Tx: 2}}), batch.ErrStale)
+	second.Committed = 99
+	now, err := r.Record()
+	require.NoError(t, err)
+	require.EqualValues(t, 1, now.Committed, "what Begin returns is the caller's")
+	require.NoError(t, s.Close())
+
+	s = open(t, root, Options{Reset: true})
+	third, err := recordOf(t, s).Begin(ctx)
+	require.NoError(t, err)
+	require.Equal(t, &batch.Record{Epoch: 1}, third)
+	kept, err := filepath.Glob(filepath.Join(root, "t", batchesFile+beforeReset+"*"))
+	require.NoError(t, err)
+	require.Len(t, kept, 1)
+}
+
+func TestRecordDamaged(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root, Options{})
+	_, err := recordOf(t, s).Begin(context.Background())
+	require.NoError(t, err)
+	name := filepath.Join(root, "t", batchesFile)
+	whole, err := os.ReadFile(name)
+	require.NoError(t, err)
+	for i := range whole {
+		bad := append([]byte(nil), whole...)
+		bad[i] ^= 0x20
+		for _, b := range [][]byte{bad, whole[:i]} {
+			require.NoError(t, os.WriteFile(name, b, 0o600))
+			_, err := s.Records()
+			require.Error(t, err)
+			require.ErrorContains(t, err, name)
+			require.ErrorContains(t, err, "left as it is")
+		}
+	}
+	require.NoError(t, os.WriteFile(name, []byte("egret batches 2\nx"), 0o600))
+	_, err = s.Records()
+	require.ErrorIs(t, err, ErrNewer)
+}
+
+func FuzzRecord(f *testing.F) {
+	b, err := encodeRecord(&batch.Record{Epoch: 3, Committed: 2, Fixed: map[string]batch.Ranges{"in": {"a": {Messages: 3}}}})
+	require.NoError(f, err)
+	f.Add(b)
+	f.Add([]byte(batchesMagic + "{}\nsum 00000000\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := decodeRecord(b)
+		if err != nil {
+			return
+		}
+		again, err := encodeRecord(&r)
+		require.NoError(t, err)
+		back, err := decodeRecord(again)
+		require.NoError(t, err)
+		require.Equal(t, r, back)
+	})
+}
