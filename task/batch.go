@@ -56,6 +56,8 @@ func (c *core) order(m *Order) bool {
 	switch {
 	case m.Kind == batch.Join && r.at.Less(m.Attempt):
 		return int(c.id) < len(m.View) && m.View[c.id] == c.life
+	case m.Kind == batch.Finish:
+		return !m.Attempt.Less(r.at)
 	case m.Attempt == r.at && (r.joined || m.Kind == batch.Join):
 		return true
 	}

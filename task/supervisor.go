@@ -130,7 +130,9 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 	} else {
 		var alive context.Context
 		alive, c.cancel = context.WithCancel(context.Background())
-		if s.plan.Node(id).Queue != nil {
+		if s.plan.Node(id).Coordinates {
+			b = NewCoordinator(alive, s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause)
+		} else if s.plan.Node(id).Queue != nil {
 			b = NewQueue(alive, s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause)
 		} else {
 			t := NewBolt(alive, s.plan, s.set, p, s.peers(), s.ms[id], s.ctx.Self(), c.pause)
@@ -142,6 +144,8 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 	case *spoutTask:
 		c.call, c.cancel = b.call, b.kill
 	case *queueTask:
+		c.call = b.core.call
+	case *coordTask:
 		c.call = b.core.call
 	case *boltTask:
 		c.call, b.careful = b.call, c.careful
