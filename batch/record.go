@@ -2,8 +2,11 @@ package batch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/egretstream/egret/tuple"
 )
@@ -80,7 +83,15 @@ var ErrStale = errors.New("stale entry for the record of batches")
 // (T9). It is called where the record is, in the order in which entries become durable.
 // r keeps parts of e.
 func (r *Record) Apply(e *Entry) error {
+	parts := 0
+	for _, is := range [...]bool{e.Begin, e.Fix != nil, e.Commit != nil} {
+		if is {
+			parts++
+		}
+	}
 	switch {
+	case parts != 1:
+		return fmt.Errorf("%w: it has %d parts and not one", ErrStale, parts)
 	case e.Begin:
 		if e.Epoch <= r.Epoch {
 			return fmt.Errorf("%w: epoch %d begins, and it has %d", ErrStale, e.Epoch, r.Epoch)
@@ -90,15 +101,17 @@ func (r *Record) Apply(e *Entry) error {
 	case e.Epoch != r.Epoch:
 		return fmt.Errorf("%w: it is of epoch %d, and it has %d", ErrStale, e.Epoch, r.Epoch)
 	case e.Fix != nil:
+		if len(e.Fix.Ranges) == 0 {
+			return fmt.Errorf("%w: it fixes nothing of batch %d", ErrStale, e.Fix.Tx)
+		}
 		if e.Fix.Tx != r.Committed+1 || r.Fixed != nil {
 			return fmt.Errorf("%w: the ranges of batch %d, and batch %d is committed (the next one is fixed: %t)", ErrStale, e.Fix.Tx, r.Committed, r.Fixed != nil)
 		}
 		r.Fixed = e.Fix.Ranges
 		return nil
-	case e.Commit != nil:
+	default:
 		return r.commit(e.Commit)
 	}
-	return fmt.Errorf("%w: nothing is in it", ErrStale)
 }
 
 func (r *Record) commit(c *Commit) error {
@@ -130,6 +143,43 @@ func (r *Record) commit(c *Commit) error {
 			}
 		}
 	}
+	return nil
+}
+
+// Clone returns a copy that shares nothing with r which Apply changes.
+func (r *Record) Clone() *Record {
+	c := *r
+	c.Fixed = maps.Clone(r.Fixed)
+	c.Positions = maps.Clone(r.Positions)
+	for component, positions := range c.Positions {
+		c.Positions[component] = maps.Clone(positions)
+	}
+	c.Last = maps.Clone(r.Last)
+	for component, last := range c.Last {
+		c.Last[component] = slices.Clone(last)
+	}
+	return &c
+}
+
+// UnmarshalJSON reads what was written of a Record. It refuses what no Apply has made: a
+// record that was repaired by guessing would lose or double messages.
+func (r *Record) UnmarshalJSON(data []byte) error {
+	type plain Record
+	var p plain
+	if err := json.Unmarshal(data, &p); err != nil {
+		return err
+	}
+	for component, last := range p.Last {
+		if len(last) != tuple.KeyGroups {
+			return fmt.Errorf("the record of batches is damaged: %s has %d key groups, and not %d", component, len(last), tuple.KeyGroups)
+		}
+		for g, tx := range last {
+			if tx > p.Committed {
+				return fmt.Errorf("the record of batches is damaged: batch %d has written to key group %d of %s, and batch %d is committed", tx, g, component, p.Committed)
+			}
+		}
+	}
+	*r = Record(p)
 	return nil
 }
 

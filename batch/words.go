@@ -21,7 +21,8 @@ const (
 	Write
 	// Settled: all batches up to this one are committed; what reads a state may go on (T17).
 	Settled
-	// Finish: the input has ended and everything is committed: the task ends.
+	// Finish: the input has ended and everything is committed: the task ends. A life that
+	// has not joined the round takes it too, for nothing is left to join for.
 	Finish
 )
 
@@ -58,11 +59,14 @@ const (
 // An Answer is what a task tells the coordinator. Saying one again does no harm.
 type Answer struct {
 	Kind AnswerKind
+	// BatchID is what it is about; of Joined with the last batch that is committed, of Input
+	// with the last one that the task has emitted in the round, or that one.
 	tuple.BatchID
 	// Ranges are the task's part; of Emitted.
 	Ranges Ranges
 	// More and Ended say whether there is input now, and whether there will never be any;
-	// of Emitted and Input.
+	// of Emitted and Input. After it has joined a spout task says Input when one of them is
+	// true; nobody asks it.
 	More, Ended bool
 	// Groups and Keys are what was written, and Took how long that took; of Wrote.
 	Groups tuple.Groups

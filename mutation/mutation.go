@@ -107,6 +107,18 @@ const (
 
 	HashByProcess
 
+	// Batches.
+
+	CommitUnwritten
+	WriteUnordered
+	BeginUnjoined
+	RoundUnawaited
+	EpochKept
+	FixLeftOut
+	AnyAttempt
+	FailAtOnce
+	DeathsCount
+
 	// Several nodes.
 
 	StaleReport
@@ -196,6 +208,16 @@ var names = [end]struct{ name, doc string }{
 
 	HashByProcess: {"hash-by-process", "the owner of a key depends on the process"},
 
+	CommitUnwritten: {"commit-unwritten", "T10: a batch is committed before all states have written it"},
+	WriteUnordered:  {"write-unordered", "T10: a batch is written as soon as it is complete, and not when those before it are committed"},
+	BeginUnjoined:   {"begin-unjoined", "T3: the first batch of a round begins before all have joined"},
+	RoundUnawaited:  {"round-unawaited", "T2: a round begins while an entry is on its way to the record"},
+	EpochKept:       {"epoch-kept", "T2: the epoch goes on after an entry of which nobody knows whether the record has it"},
+	FixLeftOut:      {"fix-left-out", "T13: a batch of a transactional spout is written before the record has its ranges"},
+	AnyAttempt:      {"any-attempt", "T3: an answer of another attempt is believed"},
+	FailAtOnce:      {"fail-at-once", "T2: a batch that fails ends the round though it is not the first"},
+	DeathsCount:     {"deaths-count", "T19: deaths count towards MaxReplays"},
+
 	StaleReport:     {"stale-report", "that a node's tasks have ended is believed whichever plan they have ended in"},
 	SwitchUnrested:  {"switch-unrested", "the next plan is put in force before everything is at rest"},
 	UnhaltedLife:    {"unhalted-life", "a life that begins while its run is halted emits"},
@@ -224,6 +246,9 @@ func (m Mutation) Doc() string { return names[m].doc }
 
 // Nodes reports whether m is one that takes several nodes.
 func (m Mutation) Nodes() bool { return m >= StaleReport && m < end }
+
+// Batches reports whether m is one of the coordinator of batches.
+func (m Mutation) Batches() bool { return m >= CommitUnwritten && m < StaleReport }
 
 // All returns all mutations, in the order in which they are declared.
 func All() (all []Mutation) {
