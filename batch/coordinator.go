@@ -98,7 +98,7 @@ type Coordinator struct {
 
 	batches  []*work
 	failures map[tuple.TxID]int // by user code, of batches that are not committed
-	resume   time.Duration // no batch begins before, for one has failed; 0: now
+	resume   time.Duration      // no batch begins before, for one has failed; 0: now
 	held     bool
 	draining bool
 

@@ -11,22 +11,15 @@ import (
 	"github.com/egretstream/egret/tuple"
 )
 
-// Positions say where the splits of a component's source are read on.
-type Positions map[string]Position
-
-// A Position is a place in a split: behind Skip messages of what a reader gives that is
-// opened at At, which is "" for the beginning. Skip is 0 for all but transactional
-// spouts.
-type Position struct {
-	At   string `json:"at"`
-	Skip int    `json:"skip,omitempty"`
-}
+// Positions say where the splits of a component's source are read on, as its readers
+// have said; "" is the beginning.
+type Positions map[string]string
 
 // A Range is what a batch has of a split: Messages from From on, to To.
 type Range struct {
-	From     Position `json:"from"`
-	To       Position `json:"to"`
-	Messages int      `json:"messages"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Messages int    `json:"messages"`
 }
 
 // Ranges are those of one batch in one component, by split. Splits of which it has

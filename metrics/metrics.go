@@ -81,7 +81,7 @@ type Task struct {
 	ReplayedLost    Counter
 	ReplayedTimeout Counter
 
-	Untracked Counter // messages emitted under at-most-once, of which nothing else is known
+	Untracked Counter // messages emitted under at-most-once, of which nothing else is known, or in batches
 	Queued    Counter // gauge: tuples received and not executed
 	Held      Counter // gauge: tuples retained
 	Kept      Counter // gauge: bytes of open messages that are kept for replay
@@ -98,7 +98,22 @@ type Task struct {
 	Execute  Histogram // a parcel's time divided by its tuples; of a tuple above 100 us its own time
 	Complete Histogram // from emission of a tree to its last ack, for each of its messages
 
+	Batches Batches // of the coordinator of an exactly-once topology
+
 	Own Own // what the bolt counts for itself
+}
+
+// Batches count what the coordinator of an exactly-once topology has done. The time from
+// when a batch began until it was committed is in Task.Complete, once for each of its
+// messages.
+type Batches struct {
+	Last      Counter // gauge: the number of the last batch that is committed
+	Committed Counter // batches
+	Messages  Counter // in them
+	Tuples    Counter // that came to tasks in them
+	Keys      Counter // that were written in them
+	Rounds    Counter // that began because something went wrong, or tasks were moved
+	Failed    Counter // attempts at batches in which user code has failed
 }
 
 // NewTask returns the counters of a task.

@@ -33,6 +33,8 @@ type exact struct {
 	tuples map[tuple.TxID]int
 	failed map[tuple.TxID]bool
 
+	completes tuple.TxID // Complete of this batch is under way
+
 	aside   []*tuple.Parcel // wait until the batch before theirs is committed; their credit is given back
 	prepaid bool            // the parcel in hand was one of them
 
@@ -182,7 +184,7 @@ func (t *boltTask) tryJoin() {
 }
 
 func (t *boltTask) hasJoined() {
-	if t.guard(inExecute, t.exact.bolt.Round) {
+	if t.guard(inRound, t.exact.bolt.Round) {
 		t.joined()
 	}
 }
@@ -211,7 +213,7 @@ func (t *boltTask) enterBatch(tx tuple.TxID) {
 	t.out.enter(t.batchID(tx))
 	if x := &t.exact; x.at != tx {
 		x.at = tx
-		t.guard(inExecute, func() { x.bolt.Batch(tx) })
+		t.guard(inBatch, func() { x.bolt.Batch(tx) })
 	}
 }
 
@@ -299,9 +301,11 @@ func (t *boltTask) callComplete(tx tuple.TxID) bool {
 	x := &t.exact
 	t.out.enter(t.batchID(tx))
 	var err error
-	if !t.guard(inExecute, func() { err = x.bolt.Complete(tx, t.collector) }) {
+	x.completes = tx
+	if !t.guard(inComplete, func() { err = x.bolt.Complete(tx, t.collector) }) {
 		return false
 	}
+	x.completes = 0
 	if err != nil {
 		t.tellFailure(err.Error(), nil)
 		t.failBatch(tx, err.Error(), bolt.IsReject(err))

@@ -95,7 +95,7 @@ func (t *spoutTask) readAgain(positions batch.Positions) {
 	t.splits, t.active, t.todo, t.opened, t.turn, t.cur, t.next = nil, nil, 0, 0, 0, nil, 0
 	t.listed, t.committed = false, map[string]string{}
 	for split, p := range positions {
-		t.committed[split] = p.At
+		t.committed[split] = p
 	}
 	t.list()
 }
@@ -219,14 +219,14 @@ func (t *spoutTask) emitPart() int {
 	t.m.Untracked.Add(int64(n))
 	part, is := f.ranges[split]
 	if !is {
-		part.From = batch.Position{At: r.position}
+		part.From = r.position
 	}
 	part.Messages += n
 	f.messages += n
 	t.next += n
 	if t.next == b.Len() {
 		r.position, r.waiting = b.Position, r.waiting[:0]
-		part.To = batch.Position{At: r.position}
+		part.To = r.position
 		t.batches.put(b)
 		t.cur = nil
 	}
@@ -234,7 +234,7 @@ func (t *spoutTask) emitPart() int {
 	if f.now.Fixed != nil && t.missing(split) == 0 {
 		part.To = f.now.Fixed[split].To
 		f.ranges[split] = part
-		r.position = part.To.At
+		r.position = part.To
 		if t.cur != nil { // the rest is the next batch's
 			r.ready, r.next, t.cur = b, t.next, nil
 		}

@@ -220,6 +220,9 @@ func (t *boltTask) died(value any, inHand string) {
 		Component: t.node.Name, Task: t.plan.Tasks[t.id].Index, During: t.during,
 		Value: value, Tuple: inHand, Stack: debug.Stack(),
 	}
+	if tx := t.exact.completes; tx > 0 {
+		t.failBatch(tx, fmt.Sprintf("panic in Complete: %v", value), tuple.Misused(value) != nil)
+	}
 	if m := tuple.Misused(value); m != nil {
 		err.Value, err.Stack, err.Misuse = m, nil, true
 	}

@@ -20,6 +20,9 @@ const (
 	inTick
 	inFinish
 	inFlush
+	inRound
+	inBatch
+	inComplete
 	inReturn // what Async does with a call that has come back
 	inClose
 	inNext // of a prompt reader, on the task's turn
@@ -27,7 +30,7 @@ const (
 	inFail
 )
 
-var callNames = [...]string{"", "Prepare", "Execute", "Tick", "Finish", "Flush", "a call of Async", "Close", "Next", "Ack", "Fail"}
+var callNames = [...]string{"", "Prepare", "Execute", "Tick", "Finish", "Flush", "Round", "Batch", "Complete", "a call of Async", "Close", "Next", "Ack", "Fail"}
 
 func (k callKind) String() string { return callNames[k] }
 

@@ -189,8 +189,20 @@ func (t *coordTask) tell(e *batch.Event) {
 	switch e.Kind {
 	case batch.Committed:
 		t.silent = false
+		b := &t.m.Batches
+		b.Last.Set(int64(e.Tx))
+		b.Committed.Add(1)
+		b.Messages.Add(int64(e.Messages))
+		b.Tuples.Add(int64(e.Tuples))
+		b.Keys.Add(int64(e.Keys))
+		if e.Messages > 0 {
+			t.m.Complete.Record(e.Took, int64(e.Messages))
+		}
+	case batch.BatchFailed: // the task has told
+		t.m.Batches.Failed.Add(1)
 	case batch.RoundBegan:
 		if e.Cause != batch.Start {
+			t.m.Batches.Rounds.Add(1)
 			t.set.Event(&Notice{Task: t.m.Name, Text: fmt.Sprintf("batches from %d on come again (attempt %v): %v%s", e.Tx+1, e.Attempt, e.Cause, t.named(e.Tasks))})
 		}
 	case batch.RecordFailed:

@@ -31,7 +31,7 @@ func TestRecordSurvives(t *testing.T) {
 	var groups tuple.Groups
 	groups.Add(7)
 	commit := &batch.Entry{Epoch: 1, Commit: &batch.Commit{
-		Tx: 1, Positions: map[string]batch.Positions{"lines": {"a": {At: "10"}}}, Written: map[string]tuple.Groups{"count": groups},
+		Tx: 1, Positions: map[string]batch.Positions{"lines": {"a": "10"}}, Written: map[string]tuple.Groups{"count": groups},
 	}}
 	require.NoError(t, r.Append(ctx, commit))
 	require.ErrorIs(t, r.Append(ctx, commit), batch.ErrStale, "once")
@@ -43,7 +43,7 @@ func TestRecordSurvives(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 2, second.Epoch)
 	require.EqualValues(t, 1, second.Committed)
-	require.Equal(t, "10", second.Positions["lines"]["a"].At)
+	require.Equal(t, "10", second.Positions["lines"]["a"])
 	require.EqualValues(t, 1, second.Last["count"][7])
 	require.ErrorIs(t, r.Append(ctx, &batch.Entry{Epoch: 1, Commit: &batch.Commit{Tx: 2}}), batch.ErrStale)
 	second.Committed = 99

@@ -1,0 +1,244 @@
+package egret_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret"
+	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+// exactCounts is the state of the bolts in these tests: counts by key, with what a store
+// has to know of batches. It outlives its tasks.
+type exactCounts struct {
+	mu     sync.Mutex
+	fences map[int]tuple.Fence // by task
+	rows   map[string]exactRow
+	joins  int
+	writes int
+}
+
+type exactRow struct {
+	task      int
+	tx        tuple.TxID
+	now, prev int
+}
+
+func newExactCounts() *exactCounts {
+	return &exactCounts{fences: map[int]tuple.Fence{}, rows: map[string]exactRow{}}
+}
+
+func (c *exactCounts) get() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := map[string]int{}
+	for k, r := range c.rows {
+		if r.now > 0 {
+			all[k] = r.now
+		}
+	}
+	return all
+}
+
+// A counting is a bolt.Stateful over exactCounts. broken, if not nil, is called at each
+// named place.
+type counting struct {
+	counts *exactCounts
+	task   int
+	fence  tuple.Fence
+	mu     sync.Mutex // of batches: Commit is called beside Execute
+	at     tuple.TxID
+	tx     map[tuple.TxID]map[string]int
+	broken func(place string) error
+}
+
+func (b *counting) Prepare(_ context.Context, t *bolt.Task) error {
+	b.task, b.tx = t.Index, map[tuple.TxID]map[string]int{}
+	return nil
+}
+
+func (b *counting) hit(place string) error {
+	if b.broken == nil {
+		return nil
+	}
+	return b.broken(place)
+}
+
+func (b *counting) Round() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.tx)
+}
+
+func (b *counting) Batch(tx tuple.TxID) { b.at = tx }
+
+func (b *counting) Execute(in tuple.Tuple, _ *bolt.Collector) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.tx[b.at] == nil {
+		b.tx[b.at] = map[string]int{}
+	}
+	b.tx[b.at][in.String("word")]++
+	return b.hit("execute")
+}
+
+func (b *counting) Complete(tx tuple.TxID, out *bolt.Collector) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.tx, tx)
+	return nil
+}
+
+var errFenced = errors.New("fenced")
+
+func (b *counting) Join(_ context.Context, j *bolt.Join) error {
+	if err := b.hit("join"); err != nil {
+		return err
+	}
+	c := b.counts
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if j.Fence.Less(c.fences[b.task]) {
+		return errFenced
+	}
+	c.joins++
+	c.fences[b.task], b.fence = j.Fence, j.Fence
+	for k, r := range c.rows {
+		if r.task == b.task && r.tx > j.Committed {
+			c.rows[k] = exactRow{b.task, j.Committed, r.prev, 0}
+		}
+	}
+	return b.hit("joined")
+}
+
+func (b *counting) Commit(_ context.Context, id tuple.BatchID) (w bolt.Written, err error) {
+	if err := b.hit("write"); err != nil {
+		return w, err
+	}
+	b.mu.Lock()
+	batch := maps.Clone(b.tx[id.Tx])
+	b.mu.Unlock()
+	c := b.counts
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fences[b.task] != b.fence {
+		return w, errFenced
+	}
+	c.writes++
+	for k, n := range batch {
+		r := c.rows[k]
+		if r.tx >= id.Tx {
+			return w, fmt.Errorf("batch %v writes over batch %d", id, r.tx)
+		}
+		c.rows[k] = exactRow{b.task, id.Tx, r.now + n, r.now}
+		w.Keys++
+	}
+	return w, b.hit("written")
+}
+
+// A passing is a bolt.Batched that passes words on, each so many times, and once a batch
+// says how many it had.
+type passing struct {
+	broken func(place string) error
+	times  int
+}
+
+func (b *passing) Round()           {}
+func (b *passing) Batch(tuple.TxID) {}
+func (b *passing) Execute(in tuple.Tuple, out *bolt.Collector) error {
+	for range b.times {
+		out.Emit(in.String("word"))
+	}
+	if b.broken != nil {
+		return b.broken("pass")
+	}
+	return nil
+}
+func (b *passing) Complete(tuple.TxID, *bolt.Collector) error {
+	if b.broken != nil {
+		return b.broken("complete")
+	}
+	return nil
+}
+
+// words are n messages of each split: w0, w1, ..., w96, w0, ...
+func words(splits, n int) spout.Source {
+	return spout.GenerateSplits(splits, int64(n), func(_ int, i int64, out *spout.Out) { out.Emit(fmt.Sprint("w", i%97)) })
+}
+
+func exactTopology(source spout.Source, counts *exactCounts, broken func(place string) error) *topology.Topology {
+	return topology.New("exact", func(b *topology.Builder) {
+		b.Guarantee(topology.ExactlyOnce)
+		words := b.Spout("words", source).Emits("word").Parallel(2)
+		passed := b.Bolt("pass", func() bolt.Bolt { return &passing{broken: broken, times: 2} }, words.Shuffle()).Emits("word").Parallel(3)
+		b.Bolt("count", func() bolt.Bolt { return &counting{counts: counts, broken: broken} }, passed.By("word")).Parallel(2).Stateful()
+	})
+}
+
+func expected(splits, n, times int) map[string]int {
+	all := map[string]int{}
+	for range splits {
+		for k := range n {
+			all[fmt.Sprint("w", k%97)] += times
+		}
+	}
+	return all
+}
+
+func TestExactlyOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		counts := newExactCounts()
+		_, err := egret.Run(context.Background(), exactTopology(words(3, 5000), counts, nil), quiet(egret.Config{BatchSize: 300}))
+		require.NoError(t, err)
+		require.Equal(t, expected(3, 5000, 2), counts.get())
+		require.Equal(t, 2, counts.joins, "one round")
+		require.Greater(t, counts.writes, 10)
+	})
+}
+
+// Whatever breaks, and wherever: each word counts once.
+func TestExactlyOnceBroken(t *testing.T) {
+	for _, place := range []string{"pass", "complete", "execute", "join", "joined", "write", "written"} {
+		for _, how := range []string{"error", "panic"} {
+			t.Run(place+"/"+how, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					var mu sync.Mutex
+					hits := 0
+					broken := func(at string) error {
+						mu.Lock()
+						defer mu.Unlock()
+						if at != place {
+							return nil
+						}
+						hits++
+						every := map[string]int{"pass": 7001, "execute": 9001}[place]
+						if every == 0 {
+							every = 23
+						}
+						if hits%every != 1 {
+							return nil
+						}
+						if how == "panic" {
+							panic("broken on purpose")
+						}
+						return errors.New("broken on purpose")
+					}
+					counts := newExactCounts()
+					_, err := egret.Run(context.Background(), exactTopology(words(3, 5000), counts, broken), quiet(egret.Config{BatchSize: 300}))
+					require.NoError(t, err)
+					require.Equal(t, expected(3, 5000, 2), counts.get())
+					require.Greater(t, counts.joins, 2, "rounds")
+				})
+			})
+		}
+	}
+}
