@@ -242,3 +242,102 @@ func TestExactlyOnceBroken(t *testing.T) {
 		}
 	}
 }
+
+// Runs that are stopped anywhere go on where the record is, and each word counts once.
+func TestExactlyOnceInSeveralRuns(t *testing.T) {
+	for _, how := range []string{"stop", "drain"} {
+		t.Run(how, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				counts, dir := newExactCounts(), t.TempDir()
+				for runs := 1; ; runs++ {
+					require.Less(t, runs, 100)
+					ready := make(chan *egret.Running, 1)
+					var mu sync.Mutex
+					hits := 0
+					top := exactTopology(words(3, 5000), counts, func(at string) error {
+						mu.Lock()
+						defer mu.Unlock()
+						if hits++; hits == 3000+700*runs { // anywhere: in Execute, Commit, ...
+							r := <-ready
+							if how == "stop" {
+								r.Stop()
+							} else {
+								r.Drain()
+							}
+						}
+						return nil
+					})
+					r, err := egret.Start(context.Background(), top, quiet(egret.Config{BatchSize: 300, StateDir: dir}))
+					require.NoError(t, err)
+					ready <- r
+					s, err := r.Wait()
+					if err == nil && s.Batches.Committed == 0 {
+						require.Greater(t, runs, 3)
+						break
+					}
+					if how == "drain" {
+						require.NoError(t, err)
+					}
+				}
+				require.Equal(t, expected(3, 5000, 2), counts.get())
+			})
+		})
+	}
+}
+
+// A batch that fails again and again stops the topology with its error; one that says
+// that nothing helps does so at once.
+func TestExactlyOncePoisoned(t *testing.T) {
+	for _, reject := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			counts := newExactCounts()
+			tries := 0
+			_, err := egret.Run(context.Background(), exactTopology(words(1, 5000), counts, func(at string) error {
+				if at != "execute" || len(counts.get()) == 0 {
+					return nil
+				}
+				if tries++; reject {
+					return bolt.Reject(errors.New("no such word"))
+				}
+				return errors.New("no such word")
+			}), quiet(egret.Config{BatchSize: 300, MaxReplays: 3, Parallel: map[string]int{"count": 1}}))
+			require.ErrorContains(t, err, "no such word")
+			require.ErrorContains(t, err, "count/0")
+			if reject {
+				require.NotContains(t, err.Error(), "tries")
+			} else {
+				require.ErrorContains(t, err, "4 tries")
+			}
+			sum := 0
+			for _, n := range counts.get() {
+				sum += n
+			}
+			require.Positive(t, sum)
+			require.Zero(t, sum%2, "whole batches")
+		})
+	}
+}
+
+// What cannot be exactly once is refused.
+func TestExactlyOnceMisuse(t *testing.T) {
+	build := func(define func(*topology.Builder)) error {
+		_, err := egret.Run(context.Background(), topology.New("x", func(b *topology.Builder) {
+			b.Guarantee(topology.ExactlyOnce)
+			define(b)
+		}), quiet(egret.Config{}))
+		return err
+	}
+	plain := factory(func() *made { return &made{} })
+	require.ErrorContains(t, build(func(b *topology.Builder) {
+		b.Bolt("out", plain, b.Spout("in", words(1, 1)).Emits("word").Shuffle())
+	}), "bolt out of an exactly-once topology is not a bolt.Batched")
+	require.ErrorContains(t, build(func(b *topology.Builder) {
+		b.Bolt("out", func() bolt.Bolt { return &passing{} }, b.Spout("in", words(1, 1)).Emits("word").Shuffle()).Stateful()
+	}), "bolt out of an exactly-once topology is not a bolt.Stateful")
+	require.ErrorContains(t, build(func(b *topology.Builder) {
+		b.Bolt("coordinator", plain, b.Spout("in", words(1, 1)).Emits("word").Shuffle())
+	}), "the name is that of the component which coordinates the batches")
+	require.ErrorContains(t, build(func(b *topology.Builder) {
+		b.Bolt("out", plain, b.Queue("in", func() spout.Queue { return nil }).Emits("word").Shuffle())
+	}), "a queue cannot be read again")
+}
