@@ -31,6 +31,8 @@ const (
 	Kind_KIND_END         Kind = 4
 	Kind_KIND_DRY         Kind = 5
 	Kind_KIND_PEERS       Kind = 6
+	Kind_KIND_ORDER       Kind = 7
+	Kind_KIND_ANSWER      Kind = 8
 )
 
 // Enum value maps for Kind.
@@ -43,6 +45,8 @@ var (
 		4: "KIND_END",
 		5: "KIND_DRY",
 		6: "KIND_PEERS",
+		7: "KIND_ORDER",
+		8: "KIND_ANSWER",
 	}
 	Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -52,6 +56,8 @@ var (
 		"KIND_END":         4,
 		"KIND_DRY":         5,
 		"KIND_PEERS":       6,
+		"KIND_ORDER":       7,
+		"KIND_ANSWER":      8,
 	}
 )
 
@@ -632,6 +638,397 @@ func (x *Peers) GetLife() []uint64 {
 	return nil
 }
 
+// An Order is what the coordinator of batches tells a task.
+type Order struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          uint32                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint32                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	FromLife      uint64                 `protobuf:"fixed64,3,opt,name=from_life,json=fromLife,proto3" json:"from_life,omitempty"`
+	ToLife        uint64                 `protobuf:"fixed64,4,opt,name=to_life,json=toLife,proto3" json:"to_life,omitempty"`
+	Order         uint32                 `protobuf:"varint,5,opt,name=order,proto3" json:"order,omitempty"` // batch.OrderKind
+	Epoch         uint32                 `protobuf:"varint,6,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Round         uint32                 `protobuf:"varint,7,opt,name=round,proto3" json:"round,omitempty"`
+	Tx            uint64                 `protobuf:"varint,8,opt,name=tx,proto3" json:"tx,omitempty"`
+	View          []uint64               `protobuf:"fixed64,9,rep,packed,name=view,proto3" json:"view,omitempty"` // lives, by task
+	Split         [][]byte               `protobuf:"bytes,10,rep,name=split,proto3" json:"split,omitempty"`       // with position
+	Position      [][]byte               `protobuf:"bytes,11,rep,name=position,proto3" json:"position,omitempty"`
+	Last          []uint64               `protobuf:"varint,12,rep,packed,name=last,proto3" json:"last,omitempty"` // batches, by key group
+	Fixed         bool                   `protobuf:"varint,13,opt,name=fixed,proto3" json:"fixed,omitempty"`      // there are fixed ranges, perhaps none
+	Ranges        *Ranges                `protobuf:"bytes,14,opt,name=ranges,proto3" json:"ranges,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Order) Reset() {
+	*x = Order{}
+	mi := &file_egret_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Order) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Order) ProtoMessage() {}
+
+func (x *Order) ProtoReflect() protoreflect.Message {
+	mi := &file_egret_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Order.ProtoReflect.Descriptor instead.
+func (*Order) Descriptor() ([]byte, []int) {
+	return file_egret_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Order) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Order) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *Order) GetFromLife() uint64 {
+	if x != nil {
+		return x.FromLife
+	}
+	return 0
+}
+
+func (x *Order) GetToLife() uint64 {
+	if x != nil {
+		return x.ToLife
+	}
+	return 0
+}
+
+func (x *Order) GetOrder() uint32 {
+	if x != nil {
+		return x.Order
+	}
+	return 0
+}
+
+func (x *Order) GetEpoch() uint32 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Order) GetRound() uint32 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
+func (x *Order) GetTx() uint64 {
+	if x != nil {
+		return x.Tx
+	}
+	return 0
+}
+
+func (x *Order) GetView() []uint64 {
+	if x != nil {
+		return x.View
+	}
+	return nil
+}
+
+func (x *Order) GetSplit() [][]byte {
+	if x != nil {
+		return x.Split
+	}
+	return nil
+}
+
+func (x *Order) GetPosition() [][]byte {
+	if x != nil {
+		return x.Position
+	}
+	return nil
+}
+
+func (x *Order) GetLast() []uint64 {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+func (x *Order) GetFixed() bool {
+	if x != nil {
+		return x.Fixed
+	}
+	return false
+}
+
+func (x *Order) GetRanges() *Ranges {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+// An Answer is what a task tells the coordinator of batches.
+type Answer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          uint32                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint32                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	FromLife      uint64                 `protobuf:"fixed64,3,opt,name=from_life,json=fromLife,proto3" json:"from_life,omitempty"`
+	ToLife        uint64                 `protobuf:"fixed64,4,opt,name=to_life,json=toLife,proto3" json:"to_life,omitempty"`
+	Answer        uint32                 `protobuf:"varint,5,opt,name=answer,proto3" json:"answer,omitempty"` // batch.AnswerKind
+	Epoch         uint32                 `protobuf:"varint,6,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Round         uint32                 `protobuf:"varint,7,opt,name=round,proto3" json:"round,omitempty"`
+	Tx            uint64                 `protobuf:"varint,8,opt,name=tx,proto3" json:"tx,omitempty"`
+	Ranges        *Ranges                `protobuf:"bytes,9,opt,name=ranges,proto3" json:"ranges,omitempty"`
+	More          bool                   `protobuf:"varint,10,opt,name=more,proto3" json:"more,omitempty"`
+	Ended         bool                   `protobuf:"varint,11,opt,name=ended,proto3" json:"ended,omitempty"`
+	Groups        []uint64               `protobuf:"fixed64,12,rep,packed,name=groups,proto3" json:"groups,omitempty"` // bits; none, or all
+	Keys          int64                  `protobuf:"varint,13,opt,name=keys,proto3" json:"keys,omitempty"`
+	Took          int64                  `protobuf:"varint,14,opt,name=took,proto3" json:"took,omitempty"` // nanoseconds
+	Tuples        int64                  `protobuf:"varint,15,opt,name=tuples,proto3" json:"tuples,omitempty"`
+	Err           []byte                 `protobuf:"bytes,16,opt,name=err,proto3" json:"err,omitempty"`
+	Broken        bool                   `protobuf:"varint,17,opt,name=broken,proto3" json:"broken,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Answer) Reset() {
+	*x = Answer{}
+	mi := &file_egret_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Answer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Answer) ProtoMessage() {}
+
+func (x *Answer) ProtoReflect() protoreflect.Message {
+	mi := &file_egret_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Answer.ProtoReflect.Descriptor instead.
+func (*Answer) Descriptor() ([]byte, []int) {
+	return file_egret_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Answer) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Answer) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *Answer) GetFromLife() uint64 {
+	if x != nil {
+		return x.FromLife
+	}
+	return 0
+}
+
+func (x *Answer) GetToLife() uint64 {
+	if x != nil {
+		return x.ToLife
+	}
+	return 0
+}
+
+func (x *Answer) GetAnswer() uint32 {
+	if x != nil {
+		return x.Answer
+	}
+	return 0
+}
+
+func (x *Answer) GetEpoch() uint32 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Answer) GetRound() uint32 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
+func (x *Answer) GetTx() uint64 {
+	if x != nil {
+		return x.Tx
+	}
+	return 0
+}
+
+func (x *Answer) GetRanges() *Ranges {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *Answer) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *Answer) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+func (x *Answer) GetGroups() []uint64 {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *Answer) GetKeys() int64 {
+	if x != nil {
+		return x.Keys
+	}
+	return 0
+}
+
+func (x *Answer) GetTook() int64 {
+	if x != nil {
+		return x.Took
+	}
+	return 0
+}
+
+func (x *Answer) GetTuples() int64 {
+	if x != nil {
+		return x.Tuples
+	}
+	return 0
+}
+
+func (x *Answer) GetErr() []byte {
+	if x != nil {
+		return x.Err
+	}
+	return nil
+}
+
+func (x *Answer) GetBroken() bool {
+	if x != nil {
+		return x.Broken
+	}
+	return false
+}
+
+// Ranges are parts of splits.
+type Ranges struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Split         [][]byte               `protobuf:"bytes,1,rep,name=split,proto3" json:"split,omitempty"`
+	Begin         [][]byte               `protobuf:"bytes,2,rep,name=begin,proto3" json:"begin,omitempty"`
+	End           [][]byte               `protobuf:"bytes,3,rep,name=end,proto3" json:"end,omitempty"`
+	Messages      []int64                `protobuf:"varint,4,rep,packed,name=messages,proto3" json:"messages,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ranges) Reset() {
+	*x = Ranges{}
+	mi := &file_egret_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ranges) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ranges) ProtoMessage() {}
+
+func (x *Ranges) ProtoReflect() protoreflect.Message {
+	mi := &file_egret_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ranges.ProtoReflect.Descriptor instead.
+func (*Ranges) Descriptor() ([]byte, []int) {
+	return file_egret_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Ranges) GetSplit() [][]byte {
+	if x != nil {
+		return x.Split
+	}
+	return nil
+}
+
+func (x *Ranges) GetBegin() [][]byte {
+	if x != nil {
+		return x.Begin
+	}
+	return nil
+}
+
+func (x *Ranges) GetEnd() [][]byte {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+func (x *Ranges) GetMessages() []int64 {
+	if x != nil {
+		return x.Messages
+	}
+	return nil
+}
+
 var File_egret_proto protoreflect.FileDescriptor
 
 const file_egret_proto_rawDesc = "" +
@@ -689,7 +1086,47 @@ const file_egret_proto_rawDesc = "" +
 	"\x03not\x18\x05 \x01(\bR\x03not\"/\n" +
 	"\x05Peers\x12\x12\n" +
 	"\x04task\x18\x01 \x03(\rR\x04task\x12\x12\n" +
-	"\x04life\x18\x02 \x03(\x06R\x04life*w\n" +
+	"\x04life\x18\x02 \x03(\x06R\x04life\"\xca\x02\n" +
+	"\x05Order\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\rR\x02to\x12\x1b\n" +
+	"\tfrom_life\x18\x03 \x01(\x06R\bfromLife\x12\x17\n" +
+	"\ato_life\x18\x04 \x01(\x06R\x06toLife\x12\x14\n" +
+	"\x05order\x18\x05 \x01(\rR\x05order\x12\x14\n" +
+	"\x05epoch\x18\x06 \x01(\rR\x05epoch\x12\x14\n" +
+	"\x05round\x18\a \x01(\rR\x05round\x12\x0e\n" +
+	"\x02tx\x18\b \x01(\x04R\x02tx\x12\x12\n" +
+	"\x04view\x18\t \x03(\x06R\x04view\x12\x14\n" +
+	"\x05split\x18\n" +
+	" \x03(\fR\x05split\x12\x1a\n" +
+	"\bposition\x18\v \x03(\fR\bposition\x12\x12\n" +
+	"\x04last\x18\f \x03(\x04R\x04last\x12\x14\n" +
+	"\x05fixed\x18\r \x01(\bR\x05fixed\x12%\n" +
+	"\x06ranges\x18\x0e \x01(\v2\r.egret.RangesR\x06ranges\"\x89\x03\n" +
+	"\x06Answer\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\rR\x02to\x12\x1b\n" +
+	"\tfrom_life\x18\x03 \x01(\x06R\bfromLife\x12\x17\n" +
+	"\ato_life\x18\x04 \x01(\x06R\x06toLife\x12\x16\n" +
+	"\x06answer\x18\x05 \x01(\rR\x06answer\x12\x14\n" +
+	"\x05epoch\x18\x06 \x01(\rR\x05epoch\x12\x14\n" +
+	"\x05round\x18\a \x01(\rR\x05round\x12\x0e\n" +
+	"\x02tx\x18\b \x01(\x04R\x02tx\x12%\n" +
+	"\x06ranges\x18\t \x01(\v2\r.egret.RangesR\x06ranges\x12\x12\n" +
+	"\x04more\x18\n" +
+	" \x01(\bR\x04more\x12\x14\n" +
+	"\x05ended\x18\v \x01(\bR\x05ended\x12\x16\n" +
+	"\x06groups\x18\f \x03(\x06R\x06groups\x12\x12\n" +
+	"\x04keys\x18\r \x01(\x03R\x04keys\x12\x12\n" +
+	"\x04took\x18\x0e \x01(\x03R\x04took\x12\x16\n" +
+	"\x06tuples\x18\x0f \x01(\x03R\x06tuples\x12\x10\n" +
+	"\x03err\x18\x10 \x01(\fR\x03err\x12\x16\n" +
+	"\x06broken\x18\x11 \x01(\bR\x06broken\"b\n" +
+	"\x06Ranges\x12\x14\n" +
+	"\x05split\x18\x01 \x03(\fR\x05split\x12\x14\n" +
+	"\x05begin\x18\x02 \x03(\fR\x05begin\x12\x10\n" +
+	"\x03end\x18\x03 \x03(\fR\x03end\x12\x1a\n" +
+	"\bmessages\x18\x04 \x03(\x03R\bmessages*\x98\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vKIND_REPORT\x10\x01\x12\x0e\n" +
@@ -699,7 +1136,10 @@ const file_egret_proto_rawDesc = "" +
 	"\bKIND_END\x10\x04\x12\f\n" +
 	"\bKIND_DRY\x10\x05\x12\x0e\n" +
 	"\n" +
-	"KIND_PEERS\x10\x06B$Z\"github.com/egretstream/egret/protob\x06proto3"
+	"KIND_PEERS\x10\x06\x12\x0e\n" +
+	"\n" +
+	"KIND_ORDER\x10\a\x12\x0f\n" +
+	"\vKIND_ANSWER\x10\bB$Z\"github.com/egretstream/egret/protob\x06proto3"
 
 var (
 	file_egret_proto_rawDescOnce sync.Once
@@ -714,7 +1154,7 @@ func file_egret_proto_rawDescGZIP() []byte {
 }
 
 var file_egret_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_egret_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_egret_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_egret_proto_goTypes = []any{
 	(Kind)(0),      // 0: egret.Kind
 	(*Report)(nil), // 1: egret.Report
@@ -723,13 +1163,18 @@ var file_egret_proto_goTypes = []any{
 	(*End)(nil),    // 4: egret.End
 	(*Dry)(nil),    // 5: egret.Dry
 	(*Peers)(nil),  // 6: egret.Peers
+	(*Order)(nil),  // 7: egret.Order
+	(*Answer)(nil), // 8: egret.Answer
+	(*Ranges)(nil), // 9: egret.Ranges
 }
 var file_egret_proto_depIdxs = []int32{
-	0, // [0:0] is the sub-list for method output_type
-	0, // [0:0] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	9, // 0: egret.Order.ranges:type_name -> egret.Ranges
+	9, // 1: egret.Answer.ranges:type_name -> egret.Ranges
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_egret_proto_init() }
@@ -743,7 +1188,7 @@ func file_egret_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_egret_proto_rawDesc), len(file_egret_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   6,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -22,7 +22,7 @@ var ErrMessage = errors.New("corrupt message of a task")
 const maxErr = 8 << 10
 
 // AppendMessage appends the form in which a message travels to another node. The
-// message is an *acker.Report, *Limit, *Ask, *End, *Dry or *Peers; parcels have a form
+// message is an *acker.Report, *Limit, *Ask, *End, *Dry, *Peers, *Order or *Answer; parcels have a form
 // of their own, see [Encoded]. Empty parcels and Refs stay behind.
 func AppendMessage(dst []byte, msg any) ([]byte, error) {
 	kind, m := messageProto(msg)
@@ -56,6 +56,10 @@ func messageProto(msg any) (proto.Kind, protobuf.Message) {
 			p.Life = append(p.Life, uint64(peer.Life))
 		}
 		return proto.Kind_KIND_PEERS, p
+	case *Order:
+		return proto.Kind_KIND_ORDER, orderProto(v)
+	case *Answer:
+		return proto.Kind_KIND_ANSWER, answerProto(v)
 	}
 	return 0, nil
 }
@@ -147,6 +151,18 @@ func decodeMessage(b []byte) (any, error) {
 			return nil, err
 		}
 		return peersOf(&p)
+	case proto.Kind_KIND_ORDER:
+		var p proto.Order
+		if err := parse(b, &p); err != nil {
+			return nil, err
+		}
+		return orderOf(&p)
+	case proto.Kind_KIND_ANSWER:
+		var p proto.Answer
+		if err := parse(b, &p); err != nil {
+			return nil, err
+		}
+		return answerOf(&p)
 	default:
 		return nil, fmt.Errorf("this program knows no message of kind %d", kind)
 	}

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/egretstream/egret/acker"
+	"github.com/egretstream/egret/batch"
 	"github.com/egretstream/egret/proto"
 	"github.com/egretstream/egret/tuple"
 )
@@ -36,6 +37,14 @@ func said() []any {
 				{}, {Seq: 4, Err: strings.Repeat("x", maxErr)}},
 			Lost: []uint64{0, 9}, Queued: []uint64{1 << 40},
 			Held: []acker.Held{{Seq: 1, Component: 3, Within: true}, {Waits: true}, {Within: true, Waits: true}, {}}},
+		&Order{Order: batch.Order{Kind: batch.Settled}},
+		&Order{From: 1, To: 2, FromLife: from, ToLife: to, Order: batch.Order{Kind: batch.Join, BatchID: batchID(3, 4, 5),
+			View: []tuple.Incarnation{from, to}, Positions: batch.Positions{"a": "1", "\xff": ""}, Last: append(make([]tuple.TxID, tuple.KeyGroups-1), 7)}},
+		&Order{Order: batch.Order{Kind: batch.Begin, Fixed: batch.Ranges{}}},
+		&Order{Order: batch.Order{Kind: batch.Begin, Fixed: batch.Ranges{"a": {From: "\xff", To: "2", Messages: 3}, "b": {}}}},
+		&Answer{Answer: batch.Answer{Kind: batch.Joined}},
+		&Answer{From: 1, To: 2, FromLife: from, ToLife: to, Answer: batch.Answer{Kind: batch.Emitted, BatchID: batchID(3, 4, 5),
+			Ranges: batch.Ranges{"a": {To: "2", Messages: 3}}, More: true, Ended: true, Groups: tuple.Groups{5: 1 << 63}, Keys: 6, Took: time.Second, Tuples: 7, Err: "\xff", Broken: true}},
 	}
 }
 
@@ -117,6 +126,12 @@ func TestCorruptMessages(t *testing.T) {
 		{"suspects", report(&proto.Report{FailSeq: []uint64{1}, FailIndex: one, FailClass: one, FailSuspects: []uint32{1 << 31}, FailLength: []uint32{0}}), "suspects"},
 		{"text that is not there", report(&proto.Report{FailSeq: []uint64{1}, FailIndex: one, FailClass: one, FailSuspects: one, FailLength: one}), "0 are left"},
 		{"text of nobody", report(&proto.Report{FailText: []byte("x")}), "belong to no fail"},
+		{"order", append([]byte{byte(proto.Kind_KIND_ORDER)}, 5<<3, 6), "an order of kind 6"},
+		{"positions", append([]byte{byte(proto.Kind_KIND_ORDER)}, 5<<3, 1, 10<<3|2, 0), "0 positions of 1 splits"},
+		{"key groups", append([]byte{byte(proto.Kind_KIND_ORDER)}, 5<<3, 1, 12<<3|2, 1, 0), "the last batches of 1 key groups"},
+		{"ranges", append([]byte{byte(proto.Kind_KIND_ORDER)}, 5<<3, 1, 14<<3|2, 2, 1<<3|2, 0), "1 ranges with 0 beginnings"},
+		{"answer", append([]byte{byte(proto.Kind_KIND_ANSWER)}, 5<<3, 0), "an answer of kind 0"},
+		{"words", append([]byte{byte(proto.Kind_KIND_ANSWER)}, 5<<3, 1, 12<<3|2, 8, 0, 0, 0, 0, 0, 0, 0, 0), "1 words of key groups"},
 		{"held", report(&proto.Report{HeldSeq: []uint64{1}}), "1 held trees"},
 		{"flags", report(&proto.Report{HeldSeq: []uint64{1}, HeldComponent: one, HeldFlags: []uint32{4}}), "flags 4"},
 	} {
