@@ -117,6 +117,9 @@ func (o *runOptions) tuning(f *pflag.FlagSet) {
 	f.IntVar(&o.config.MaxPending, "max-pending", 65536, "open messages a spout task")
 	f.IntVar(&o.replays, "max-replays", 8, "replays of a message that fails; 0: none, -1: for ever")
 	f.DurationVar(&o.config.MessageTimeout, "message-timeout", 30*time.Second, "without a word of a message, then it is replayed")
+	f.IntVar(&o.config.BatchSize, "batch-size", 50_000, "messages of a spout task in a batch, about; of an exactly-once topology")
+	f.DurationVar(&o.config.BatchInterval, "batch-interval", 100*time.Millisecond, "then a batch is cut, however small")
+	f.IntVar(&o.config.MaxBatches, "max-batches", 3, "batches under way; they are committed one after the other")
 	f.DurationVar(&o.config.StuckAfter, "stuck-after", 10*time.Second, "in one call of a task's code, then it is stuck; negative: never")
 	f.StringVar(&o.onStuck, "on-stuck", "report", "what is done about it: report or replace")
 	f.Int64Var(&o.config.MaxDeadLetterBytes, "max-dead-letter-bytes", 1<<30, "of dead letters in the state directory; a run that has more fails, and loses none")
@@ -169,6 +172,15 @@ func (o *runOptions) build() (Config, error) {
 	}
 	if c.MaxPending < 1 {
 		wrong("max-pending", c.MaxPending, "at least 1")
+	}
+	if c.BatchSize < 1 {
+		wrong("batch-size", c.BatchSize, "at least 1")
+	}
+	if c.BatchInterval <= 0 {
+		wrong("batch-interval", c.BatchInterval, "a time above 0")
+	}
+	if c.MaxBatches < 1 {
+		wrong("max-batches", c.MaxBatches, "at least 1")
 	}
 	if c.MessageTimeout < time.Millisecond {
 		wrong("message-timeout", c.MessageTimeout, "at least 1ms")

@@ -31,10 +31,14 @@ func (r *Running) openState(set *task.Settings) (err error) {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrState, errors.Join(err, r.state.Close()))
 		}
-		set.Records = records
+		record, err := records.Record()
+		if err != nil {
+			return errors.Join(err, r.state.Close())
+		}
+		set.Records, r.resumed = records, record.Committed > 0
 	}
 	set.Store, set.Positions = r.state, r.state.Positions()
-	r.resumed = len(set.Positions) > 0
+	r.resumed = r.resumed || len(set.Positions) > 0
 	set.Continued = r.resumed || r.state.Epoch() > 1 && !r.config.Reset && queued(r.plan)
 	return nil
 }

@@ -339,7 +339,9 @@ func (k *checker) overrides(o *Options) {
 			k.at(c, ErrParallel, "", "", "the given parallelism %s", parallelism(n))
 		}
 	}
-	if o.Guarantee != nil {
+	if g := o.Guarantee; g != nil && *g != k.b.guarantee && (*g == ExactlyOnce || k.b.guarantee == ExactlyOnce) {
+		k.add(BuildError{Detail: fmt.Sprintf("the topology is %v and cannot be %v: its bolts are made for the one and not for the other", k.b.guarantee, *g), Err: ErrGuarantee})
+	} else if g != nil {
 		k.guarantee(*o.Guarantee)
 	}
 }
