@@ -77,7 +77,9 @@ func AppendContent(dst []byte, msg any) []byte {
 	case replay:
 		c.numbers(uint64(m.at))
 	case reopen:
-		c.numbers(uint64(m.r.index))
+		if m.r != nil { // or it is a queue's
+			c.numbers(uint64(m.r.index))
+		}
 	case splitsRead:
 		for _, s := range m.splits {
 			c.text(string(s))

@@ -80,7 +80,7 @@ func TestContent(t *testing.T) {
 			failed{}, failed{task: 1}, failed{err: io.EOF}, failed{fatal: true}, failed{own: true},
 			committed{}, committed{index: 1}, committed{split: "x"}, committed{position: "x"},
 			kept{}, kept{index: 1}, kept{position: "x"}, replayed{}, replayed{id: "x"},
-			quiet{}, quiet{1}, replay{}, replay{1}, reopen{&reading{}}, reopen{&reading{index: 1}},
+			quiet{}, quiet{1}, replay{}, replay{1}, reopen{}, reopen{&reading{}}, reopen{&reading{index: 1}},
 			splitsRead{}, splitsRead{splits: []spout.Split{"x"}}, splitsRead{err: io.EOF}, splitOpened{}, splitOpened{err: io.EOF},
 			nextDone{batch: batchOf()}, nextDone{batch: batchOf([]any{1, "x"})}, nextDone{batch: batchOf([]any{1, "y"})},
 			nextDone{batch: batchOf([]any{1, "x"}, []any{2.5, "x"})}, nextDone{batch: batchOf([]any{1, "x"}, []any{"2.5", "x"})},
