@@ -201,12 +201,17 @@ func (c *Coordinator) Recovered(now time.Duration, r *Record, err error) {
 	if c.phase != Recovering {
 		return
 	}
+	if errors.Is(err, ErrReplaced) {
+		c.stop(Event{Kind: Replaced, Err: err})
+		return
+	}
 	if err != nil {
 		c.retry = now + c.set.Again
 		c.event(Event{Kind: RecordFailed, Err: err})
 		return
 	}
 	if old := c.record; old != nil && r.Epoch == old.Epoch+1 && r.Committed == c.sum.Tx && r.Committed > old.Committed {
+		c.sum.Took = now - c.sum.Began
 		c.event(c.sum) // its outcome was not known, and nobody else was there
 	}
 	c.record, c.attempt, c.phase = r, tuple.Attempt{Epoch: r.Epoch}, Waiting

@@ -29,8 +29,11 @@ type Ranges map[string]Range
 // A Record is what is durable of a topology's batches, besides the states (T9). The
 // zero value is that of a topology that has never run.
 type Record struct {
-	Epoch     uint32     `json:"epoch"` // the present coordinator's
-	Committed tuple.TxID `json:"committed"`
+	Epoch uint32 `json:"epoch"` // the present coordinator's
+	// Life is the greatest one of the coordinator's task that has begun an epoch. What has
+	// been replaced and does not know it cannot begin one again.
+	Life      tuple.Incarnation `json:"life,omitempty"`
+	Committed tuple.TxID        `json:"committed"`
 	// Positions behind Committed, by component. A split that is not there begins at its
 	// beginning.
 	Positions map[string]Positions `json:"positions,omitempty"`
@@ -46,8 +49,10 @@ type Record struct {
 type Entry struct {
 	// Epoch is that of the coordinator who wants the change.
 	Epoch uint32 `json:"epoch"`
-	// Begin makes Epoch that of the record.
-	Begin bool `json:"begin,omitempty"`
+	// Begin makes Epoch that of the record. Life is that of the coordinator who wants it; 0
+	// where nobody else can be, as in a directory that is locked.
+	Begin bool              `json:"begin,omitempty"`
+	Life  tuple.Incarnation `json:"life,omitempty"`
 	// Fix says what the batch behind the last committed one has for ever.
 	Fix *Fix `json:"fix,omitempty"`
 	// Commit makes a batch committed.
@@ -72,6 +77,10 @@ type Commit struct {
 // batch; whoever gets it is not the coordinator any more.
 var ErrStale = errors.New("stale entry for the record of batches")
 
+// ErrReplaced is the ErrStale of a Begin by a life that has been replaced: it is of no
+// use to begin again.
+var ErrReplaced = fmt.Errorf("%w: a later life of the coordinator has begun", ErrStale)
+
 // Apply takes in an entry, or changes nothing and returns an error that wraps ErrStale
 // (T9). It is called where the record is, in the order in which entries become durable.
 // r keeps parts of e.
@@ -85,11 +94,13 @@ func (r *Record) Apply(e *Entry) error {
 	switch {
 	case parts != 1:
 		return fmt.Errorf("%w: it has %d parts and not one", ErrStale, parts)
+	case e.Begin && e.Life != 0 && e.Life < r.Life:
+		return fmt.Errorf("%w: this is %v, and that is %v", ErrReplaced, e.Life, r.Life)
 	case e.Begin:
 		if e.Epoch <= r.Epoch {
 			return fmt.Errorf("%w: epoch %d begins, and it has %d", ErrStale, e.Epoch, r.Epoch)
 		}
-		r.Epoch = e.Epoch
+		r.Epoch, r.Life = e.Epoch, max(r.Life, e.Life)
 		return nil
 	case e.Epoch != r.Epoch:
 		return fmt.Errorf("%w: it is of epoch %d, and it has %d", ErrStale, e.Epoch, r.Epoch)
@@ -108,7 +119,7 @@ func (r *Record) Apply(e *Entry) error {
 }
 
 func (r *Record) commit(c *Commit) error {
-	if c.Tx != r.Committed+1 {
+	if c.Tx != r.Committed+1 || c.Tx == 0 {
 		return fmt.Errorf("%w: batch %d, and batch %d is committed", ErrStale, c.Tx, r.Committed)
 	}
 	r.Committed, r.Fixed = c.Tx, nil
@@ -177,10 +188,11 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 }
 
 // Records is where the record of one topology is kept: durable, and one for all who
-// could coordinate it. Its methods may wait.
+// could coordinate it. It knows whose life it is that asks. Its methods may wait.
 type Records interface {
 	// Begin begins the next epoch and returns the record as it stands then (T1). The
-	// record is the caller's.
+	// record is the caller's. After any error but one that wraps ErrReplaced it may be
+	// called again.
 	Begin(ctx context.Context) (*Record, error)
 	// Append applies e and returns when that is durable. After an error that wraps
 	// ErrStale it was not applied; after another one nobody knows, which only Begin finds

@@ -83,7 +83,7 @@ const (
 	BatchFailed                       // Tasks, Err, Failures; it comes again
 	Committed                         // Messages, Tuples, Keys, Took
 	RecordFailed                      // Err; it is asked again
-	Replaced                          // Err; somebody else coordinates, and this one does nothing any more
+	Replaced                          // Err; a later life coordinates, and this one does nothing any more
 	Fatal                             // Tasks, Err, Failures; the topology has to stop
 	Finished                          // everything is committed, and the input has ended or a drain is over
 )

@@ -291,7 +291,8 @@ func (c *Coordinator) failed(now time.Duration, w *work) {
 func (c *Coordinator) asFixed(w *work) bool {
 	for _, component := range slices.Sorted(maps.Keys(c.record.Fixed)) {
 		if !maps.EqualFunc(w.ranges[component], c.record.Fixed[component], func(a, b Range) bool { return a.Messages == b.Messages }) {
-			c.fail(w, w.by, fmt.Errorf("%s has not given again what batch %d had of it: its source is not transactional, or another one", component, w.tx))
+			by := slices.IndexFunc(c.roles, func(r Role) bool { return r.Component == component })
+			c.fail(w, tuple.TaskID(max(by, 0)), fmt.Errorf("%s has not given again what batch %d had of it: its source is not transactional, or another one", component, w.tx))
 			return false
 		}
 	}
