@@ -184,7 +184,7 @@ func (c *Coordinator) Decide(now time.Duration, s *State, wall time.Time, out []
 		// The next of its kind is for another state of the run.
 		if c.ask(fmt.Sprintf("run %d %s %d %d %s", sub.Run, sub.Status, sub.epoch(), sub.NextAt, kind), plan) {
 			out = append(out, *e)
-			if e.ProposeNext != nil && e.ProposeNext.Why == evenly {
+			if e.ProposeNext != nil && e.ProposeNext.Why == WhyEven {
 				c.moved = now
 			}
 		}
@@ -484,12 +484,15 @@ func (c *Coordinator) carryOn(b *book) *Entry {
 	if b.Status == Ending {
 		return drop
 	}
-	if b.Why == evenly || b.Why == draining {
+	if b.Why == WhyEven || b.Why == WhyDrain {
 		for _, t := range b.Next.Tasks {
 			if n, _ := c.s.Node(t.Home.Node); n.Draining && t.Epoch == 0 {
 				return drop // it has begun to drain since
 			}
 		}
+	}
+	if b.Why == WhyDrain && !c.emptied(b) {
+		return drop // it drains no more
 	}
 	resting := mutation.Is(mutation.SwitchUnrested) || !slices.ContainsFunc(b.homes, func(h hosted) bool {
 		x, _ := c.reports[h.Home].of(b.Run)
@@ -498,17 +501,28 @@ func (c *Coordinator) carryOn(b *book) *Entry {
 	switch {
 	case !resting && !c.past(b.asked+c.Quiet):
 		return nil
-	case !resting && b.Why == evenly:
+	case !resting && b.Why == WhyEven:
 		b.still = b.asked + 11*c.Quiet
 		return drop
 	}
 	return &Entry{Switch: &Switch{Topology: b.Topology, Run: b.Run, Base: b.Plan.Epoch}}
 }
 
+// emptied reports whether the next plan of a run takes a task from a node that is draining.
+func (c *Coordinator) emptied(b *book) bool {
+	for id, t := range b.Plan.Tasks {
+		if n, _ := c.s.Node(t.Home.Node); n.Draining && t.Home != b.Next.Tasks[id].Home {
+			return true
+		}
+	}
+	return false
+}
+
 // Why a plan is proposed.
 const (
-	evenly   = "even out" // a task moves to a node which has fewer
-	draining = "drain"
+	WhyAsked = "rebalance" // somebody has asked for it
+	WhyEven  = "even out"  // a task moves to a node which has fewer
+	WhyDrain = "drain"     // a node is emptied
 )
 
 // improve empties nodes that are draining, and lets nodes that have come have their
@@ -527,7 +541,7 @@ func (c *Coordinator) improve(b *book) *Entry {
 	}) {
 		p, err := Vacate(b.Components, b.Plan, nodes)
 		if err == nil && slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Epoch == 0 }) {
-			return propose(p, draining)
+			return propose(p, WhyDrain)
 		}
 		return nil
 	}
@@ -536,7 +550,7 @@ func (c *Coordinator) improve(b *book) *Entry {
 	}
 	nodes = slices.DeleteFunc(nodes, func(n Candidate) bool { return n.Draining || !c.past(c.since[n.Home]+c.Settle) })
 	if p := Improve(b.Components, b.Plan, nodes); p != nil {
-		return propose(p, evenly)
+		return propose(p, WhyEven)
 	}
 	return nil
 }
