@@ -49,6 +49,8 @@ type Member struct {
 	Alive  bool   // false: it does not answer, or has left
 	Left   bool   // it said so itself
 	Weight int    // how many tasks it should have beside others; 0 is 1
+
+	Departs bool // it is alive, and has begun to leave: it takes no tasks
 }
 
 // A Status is what a topology is meant to do.

@@ -47,8 +47,11 @@ type Port struct {
 	told     map[string]bool // hosts whose wrong secret was logged
 }
 
-// Listen opens a port. It refuses to listen beyond loopback without a secret, unless
-// it is told to.
+// ErrOpen reports that a port would be open to other machines without a secret.
+var ErrOpen = errors.New("other machines could connect, and there is no secret")
+
+// Listen opens a port. It refuses with ErrOpen to listen beyond loopback without a secret,
+// unless it is told to.
 func Listen(config Config) (*Port, error) {
 	addr, err := net.ResolveTCPAddr("tcp", config.Addr)
 	if err != nil {
@@ -61,8 +64,8 @@ func Listen(config Config) (*Port, error) {
 		return nil, errors.New("listen: there is a previous secret but none that it is the previous one of")
 	}
 	if config.Secret.IsZero() && !config.Insecure && !addr.IP.IsLoopback() {
-		return nil, fmt.Errorf("listen on %s: other machines could connect, and there is no secret: give all nodes the same one"+
-			" (%s, or a file), or listen on 127.0.0.1, or say --insecure if nobody else can reach the network", config.Addr, SecretVariable)
+		return nil, fmt.Errorf("listen on %s: %w: give all nodes the same one"+
+			" (%s, or a file), or listen on 127.0.0.1, or say --insecure if nobody else can reach the network", config.Addr, ErrOpen, SecretVariable)
 	}
 	logger := config.Logger
 	if logger == nil {

@@ -32,8 +32,13 @@ import (
 	"github.com/egretstream/egret/cluster"
 )
 
-// ErrAlone reports that none of the addresses to join has answered.
-var ErrAlone = errors.New("no node to join has answered")
+var (
+	// ErrAlone reports that none of the addresses to join has answered.
+	ErrAlone = errors.New("no node to join has answered")
+	// ErrForeign reports that who has answered at the addresses to join belongs to another
+	// cluster than this node.
+	ErrForeign = errors.New("the node to join belongs to another cluster")
+)
 
 const (
 	streamPatience = 5 * time.Second        // for a connection
@@ -51,10 +56,12 @@ type Config struct {
 	// Cluster is the id of its cluster, as consensus.Identity has it; "" if it belongs to
 	// none: then it takes that of the first node that has one.
 	Cluster string
-	// Join is where other nodes may be, host:port each. They are tried until there is another
-	// member and the cluster is known, and again whenever there is none. MustJoin makes it an error if none answers at
-	// first.
+	// Join is where somebody says that other nodes are, host:port each, and Known where some
+	// were. They are tried until there is another member and the cluster is known, and again
+	// whenever there is none. MustJoin makes it an error if none answers at first. If those
+	// of Join that answer all belong to another cluster, it is ErrForeign in any case.
 	Join     []string
+	Known    []string
 	MustJoin bool
 	// Key encrypts datagrams; 16, 24 or 32 bytes; none: they are not encrypted. A node that
 	// uses one of PreviousKeys is understood, and answered with it.
@@ -112,7 +119,16 @@ func Start(c Config) (*Gossip, error) {
 		return nil, errors.Join(err, c.Packets.Close(), c.Listener.Close())
 	}
 	g.loops.Go(g.tell)
+	var known int
+	var old error
+	var wait sync.WaitGroup
+	wait.Go(func() { known, old = g.join(c.Known) })
 	joined, err := g.join(c.Join)
+	wait.Wait()
+	if joined == 0 && errors.Is(err, ErrForeign) {
+		return nil, errors.Join(err, g.Shutdown())
+	}
+	joined, err = joined+known, errors.Join(err, old)
 	if joined == 0 && c.MustJoin {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrAlone, err), g.Shutdown())
 	}
@@ -134,7 +150,7 @@ func (g *Gossip) start() (err error) {
 	}
 	me := meta{Boot: c.Self.Boot, Cluster: c.Cluster, Name: c.Self.Name, Keeps: c.Self.Keeps, Weight: c.Self.Weight}
 	longest := me
-	longest.Leaving = true
+	longest.Leaving, longest.Departs = true, true
 	if me.Cluster == "" {
 		longest.Cluster = strings.Repeat("f", 16)
 	}
@@ -248,6 +264,9 @@ func (g *Gossip) meet(addr string) (met int, err error) {
 			if all, ok := one.(interface{ WrappedErrors() []error }); ok {
 				one = errors.Join(all.WrappedErrors()...) // they were in one line each
 			}
+			if strings.Contains(one.Error(), twoClusters) { // memberlist passes on no more than the text
+				one = fmt.Errorf("%w: %w", ErrForeign, one)
+			}
 			err = errors.Join(err, one)
 		}
 	}
@@ -307,7 +326,7 @@ func (g *Gossip) keep() {
 		if g.lost() {
 			wait = min(2*wait, retry)
 			rand.Shuffle(len(absent), func(i, j int) { absent[i], absent[j] = absent[j], absent[i] })
-			_, _ = g.join(append(absent[:min(len(absent), 8)], g.config.Join...))
+			_, _ = g.join(slices.Concat(absent[:min(len(absent), 8)], g.config.Join, g.config.Known))
 		} else {
 			wait = retry
 			if len(absent) > 0 {
@@ -353,6 +372,14 @@ func (g *Gossip) Stats() (s Stats) {
 	s.Health = g.list.GetHealthScore()
 	s.Unread = int(g.unread.Load())
 	return s
+}
+
+// Depart says to the others that this node is about to leave, and returns at once.
+func (g *Gossip) Depart() {
+	g.view.mu.Lock()
+	g.view.me.Departs = true
+	g.view.mu.Unlock()
+	poke(g.update)
 }
 
 // Leave says to the others that this node leaves, so that they do not take it for dead. It

@@ -171,7 +171,7 @@ func TestClusters(t *testing.T) {
 		b2 := n.start(t, 4, func(c *Config) { c.Cluster, c.Join = "bb", []string{addr(3)} })
 		lost := &node{t: t, config: config(5, func(c *Config) { c.Cluster, c.MustJoin = "bb", true })}
 		err := lost.start(n)
-		require.ErrorIs(t, err, ErrAlone)
+		require.ErrorIs(t, err, ErrForeign)
 		require.ErrorContains(t, err, "belongs to cluster aa, and this node to cluster bb")
 		_, err = b2.g.join([]string{addr(1)})
 		require.Error(t, err)
@@ -192,7 +192,9 @@ func TestClusters(t *testing.T) {
 		refused, _ = fresh.told()
 		require.NotEmpty(t, refused)
 		require.Contains(t, refused[0], "belongs to cluster bb, and this node to cluster aa")
-		for _, d := range []*node{a, fresh, more, b, b2} {
+		own := n.start(t, 6, func(c *Config) { c.Cluster, c.Join = "bb", []string{addr(1), addr(3)} }) // one of them is its own
+		see(t, 5*time.Second, "n3 n4 n6", b, b2, own)
+		for _, d := range []*node{a, fresh, more, b, b2, own} {
 			d.stop()
 		}
 	})

@@ -19,6 +19,7 @@ type meta struct {
 	Keeps   bool         `json:"k,omitempty"`
 	Weight  int          `json:"w,omitempty"`
 	Leaving bool         `json:"l,omitempty"`
+	Departs bool         `json:"d,omitempty"`
 }
 
 // encode fails if there is too much of it.

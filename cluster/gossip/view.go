@@ -102,6 +102,9 @@ func (v *view) refuse(key, text string) {
 	}
 }
 
+// twoClusters is in what is said of a node of another cluster.
+const twoClusters = "two clusters do not become one"
+
 // stranger says why a node does not belong to this cluster, and takes the id of its
 // cluster if this node has none.
 func (v *view) stranger(name, addr string, m meta) error {
@@ -113,8 +116,8 @@ func (v *view) stranger(name, addr string, m meta) error {
 		v.wake()
 		return nil
 	}
-	err := fmt.Errorf("node %s at %s belongs to cluster %s, and this node to cluster %s: two clusters do not become one."+
-		" Start one of the two with an empty data directory to have it in the other's cluster", name, addr, m.Cluster, v.me.Cluster)
+	err := fmt.Errorf("node %s at %s belongs to cluster %s, and this node to cluster %s: %s."+
+		" Start one of the two with an empty data directory to have it in the other's cluster", name, addr, m.Cluster, v.me.Cluster, twoClusters)
 	v.refuse("cluster "+name, err.Error())
 	return err
 }
@@ -214,7 +217,7 @@ func (v *view) see(n *memberlist.Node, alive bool) {
 		return
 	}
 	s := &sighting{member: cluster.Member{Home: cluster.Home{Node: id, Boot: m.Boot}, Name: m.Name, Addr: n.Address(),
-		Keeps: m.Keeps, Alive: alive, Left: !alive && m.Leaving, Weight: m.Weight}}
+		Keeps: m.Keeps, Alive: alive, Left: !alive && m.Leaving, Departs: alive && m.Departs, Weight: m.Weight}}
 	if s.member.Name == "" {
 		s.member.Name = s.member.Addr
 	}
