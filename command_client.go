@@ -140,7 +140,7 @@ func (l *client) askAt(ctx context.Context, addr string, q *node.Request) (*node
 // passes reports whether a refusal is one that may be over in a moment. A node that has
 // just joined is seen before it is in the log.
 func passes(q *node.Request, err error) bool {
-	return errors.Is(err, node.ErrNoQuorum) || q.Op == node.OpDrain && errors.Is(err, cluster.ErrUnknown)
+	return errors.Is(err, node.ErrNoQuorum) || errors.Is(err, node.ErrBusy) || errors.Is(err, node.ErrNotPlaced) || q.Op == node.OpDrain && errors.Is(err, cluster.ErrUnknown)
 }
 
 // pause waits, and reports whether ctx has not ended meanwhile.
@@ -213,11 +213,11 @@ func refusal(r *cluster.Refusal) error {
 		code = ExitUnknown
 	case node.ErrParameter:
 		code = ExitParameter
-	case node.ErrNoQuorum:
+	case node.ErrNoQuorum, node.ErrUnsure:
 		code = ExitNoQuorum
 	case node.ErrFingerprint:
 		code = ExitFingerprint
-	case cluster.ErrRunning, cluster.ErrEnded, cluster.ErrStale, cluster.ErrNoNode:
+	case cluster.ErrRunning, cluster.ErrEnded, cluster.ErrStale, cluster.ErrNoNode, node.ErrBusy, node.ErrNotPlaced:
 		code = ExitRefused
 	}
 	return &codedError{code, r}
@@ -229,13 +229,15 @@ func refused(format string, args ...any) error {
 }
 
 // view asks how a node sees the cluster.
-func (l *client) view(ctx context.Context) (*node.View, error) {
-	a, err := l.ask(ctx, &node.Request{Op: node.OpState})
+func (l *client) view(ctx context.Context) (*node.View, error) { return l.viewAt(ctx, l.node) }
+
+func (l *client) viewAt(ctx context.Context, addr string) (*node.View, error) {
+	a, err := l.askAt(ctx, addr, &node.Request{Op: node.OpState})
 	if err != nil {
 		return nil, err
 	}
 	if a.State == nil {
-		return nil, &runError{fmt.Errorf("node %s gives no state: is it another version of Egret?", l.node)}
+		return nil, &runError{fmt.Errorf("node %s gives no state: is it another version of Egret?", addr)}
 	}
 	return a.State, nil
 }

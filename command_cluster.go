@@ -2,6 +2,7 @@ package egret
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -133,15 +134,26 @@ forgotten with its positions. One that has ended is forgotten at once.
 func rebalanceCommand() *cobra.Command {
 	l := &client{}
 	var parallel tasksValue
+	var cancel bool
 	c := l.command("rebalance TOPOLOGY", "Give components other numbers of tasks, or spread tasks evenly",
 		`Without --parallel the tasks that there are are spread evenly over the nodes. What is
-open is finished before tasks move; status shows whether that is still waited for.
+open is finished before tasks move; status shows whether that is still waited for,
+and until then --cancel takes it back.
 `, cobra.ExactArgs(1), func(ctx context.Context, c *cobra.Command, args []string) error {
+			if cancel {
+				if len(parallel) > 0 {
+					return &usageError{errors.New("--cancel drops the change that waits, and --parallel asks for another one: give one of the two")}
+				}
+				if _, err := l.ask(ctx, &node.Request{Op: node.OpRebalance, Topology: args[0], Cancel: true}); err != nil {
+					return err
+				}
+				return l.print(c, moved(nil), "topology "+args[0]+" stays as it is\n")
+			}
 			v, err := l.view(ctx)
 			if err != nil {
 				return err
 			}
-			all, err := l.preview(ctx, c, v, &node.Request{Op: node.OpRebalance, Topology: args[0], Parallel: parallel})
+			all, err := l.move(ctx, c, v, &node.Request{Op: node.OpRebalance, Topology: args[0], Parallel: parallel})
 			if err != nil {
 				return err
 			}
@@ -152,6 +164,7 @@ open is finished before tasks move; status shows whether that is still waited fo
 			return l.print(c, moved(all), text)
 		})
 	c.Flags().Var(&parallel, "parallel", "tasks of components, as in count=4,split=2")
+	c.Flags().BoolVar(&cancel, "cancel", false, "drop the change that was asked for and still waits")
 	return c
 }
 

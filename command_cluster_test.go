@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -285,10 +286,14 @@ func TestClusterOfTwo(t *testing.T) {
 	soon(t, func() bool { return tasks("a") > 0 && tasks("b") > 0 })
 	require.Regexp(t, "^[12] tasks? moves?: (in/0|out/[01]) from b to a.*\nnode b has no tasks\n$", s.is("drain b --wait"))
 	require.Zero(t, tasks("b"))
+	code, _, errs := s.run("leave a")
+	require.Equal(t, ExitRefused, code)
+	require.Contains(t, errs, "no other node can take the tasks of node a, so it does not leave")
 	require.Contains(t, s.is("members"), "  0  alive, draining\n")
 	require.Equal(t, "node b is draining\n", strings.Replace(s.is("drain b"), "node b has no tasks\n", "node b is draining\n", 1))
 	require.Equal(t, "node b may have tasks again\n", s.is("drain b --off"))
-	code, out, errs := s.run("drain a --json --wait")
+	var out string
+	code, out, errs = s.run("drain a --json --wait")
 	require.Equal(t, ExitDone, code, errs)
 	var m movesJSON
 	require.NoError(t, json.Unmarshal([]byte(out), &m))
@@ -297,6 +302,9 @@ func TestClusterOfTwo(t *testing.T) {
 
 	// The other one leaves, with all tasks, and comes back to have some.
 	require.Contains(t, s.is("leave b"), "node b has left\n")
+	l, err := net.Listen("tcp", b.addr)
+	require.NoError(t, err, "its process still listens")
+	require.NoError(t, l.Close())
 	<-b.ended
 	require.Equal(t, ExitDone, b.code, b.screen.String())
 	require.Contains(t, b.screen.String(), "asked to leave: ")
@@ -306,6 +314,7 @@ func TestClusterOfTwo(t *testing.T) {
 	require.Equal(t, ExitRefused, code)
 	require.Contains(t, errs, "node b is left: it has no process")
 	b = startNode(t, tops, "--data", dir, "--name", "b", "--join", a.addr)
+	require.Contains(t, b.screen.String(), ": is back\n", "it has joined before")
 	soon(t, alive(2))
 	soon(t, func() bool {
 		return regexp.MustCompile(`b  ADDR  ID  2  \w+  \d  alive\n`).MatchString(s.is("members"))
@@ -433,7 +442,7 @@ func TestNodeThatCannotStart(t *testing.T) {
 	require.Contains(t, errs, "address already in use")
 	require.NotContains(t, errs, "Try:")
 	code, _, errs = runLine(tops, "node", "--listen", "0.0.0.0:0")
-	require.Equal(t, ExitFailed, code)
+	require.Equal(t, ExitUsage, code)
 	require.Contains(t, errs, "--insecure")
 	code, _, errs = runLine(tops, "dev", "--nodes", "0")
 	require.Equal(t, ExitUsage, code)
@@ -442,6 +451,92 @@ func TestNodeThatCannotStart(t *testing.T) {
 	require.Equal(t, ExitUsage, code)
 	for _, text := range []string{`--listen is "x": use host:port`, `--join is "y"`, `--advertise is "z"`, `--pace is "fast": use calm or quick`, "--stop-timeout is 0s"} {
 		require.Contains(t, errs, text)
+	}
+}
+
+// A change that waits can be taken back, and keeps out others until then.
+func TestRebalanceThatWaits(t *testing.T) {
+	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	begun := make(chan struct{}, 1)
+	tops := []*topology.Topology{topology.New("gated", func(b *topology.Builder) {
+		in := b.Spout("in", spout.Source(spout.Generate(0, func(i int64, out *spout.Out) { out.Emit(i) }))).Emits("n")
+		b.Bolt("out", bolt.Each(func(tuple.Tuple, *bolt.Collector) error {
+			select {
+			case begun <- struct{}{}:
+			default:
+			}
+			<-gate
+			return nil
+		}), in.Shuffle())
+	})}
+	n := startNode(t, tops, "--data", t.TempDir(), "--name", "a")
+	t.Cleanup(open) // before the node ends
+	s := &shell{t, tops, n.addr}
+	soon(t, func() bool { return s.status("").Quorum })
+	s.is("submit gated")
+	require.Equal(t, "nothing to move: topology gated is as it should be\n", s.is("rebalance gated"), "it waits until the tasks are placed")
+	<-begun
+	require.Equal(t, "2 tasks are new: out/0 on a, out/1 on a\n1 task ends: out/0 on a\ntopology gated is being changed\n", s.is("rebalance gated --parallel out=2"))
+	for _, line := range []string{"rebalance gated --parallel out=3", "rebalance gated"} {
+		code, out, errs := s.run(line)
+		require.Equal(t, ExitRefused, code)
+		require.Empty(t, out, "nothing is said to move")
+		require.Contains(t, errs, `topology "gated" is being changed already (rebalance), when nothing is open: wait for it; it can be dropped by egret rebalance gated --cancel`)
+	}
+	require.Equal(t, "topology gated stays as it is\n", s.is("rebalance gated --cancel"))
+	require.Equal(t, 2, s.status("gated").Topologies[0].Tasks)
+	require.Empty(t, s.status("gated").Topologies[0].Waiting)
+	for line, want := range map[string]struct {
+		code int
+		errs string
+	}{
+		"rebalance gated --cancel":                  {ExitRefused, `topology "gated" is not being changed`},
+		"rebalance other --cancel":                  {ExitUnknown, `there is no topology "other"`},
+		"rebalance gated --cancel --parallel out=2": {ExitUsage, "give one of the two"},
+	} {
+		code, _, errs := s.run(line)
+		require.Equal(t, want.code, code)
+		require.Contains(t, errs, want.errs)
+	}
+	open()
+	s.is("kill gated --wait")
+}
+
+// A node of one cluster joins no other one, and says so.
+func TestJoinAnotherCluster(t *testing.T) {
+	tops := []*topology.Topology{endless()}
+	dir := t.TempDir()
+	own := startNode(t, tops, "--data", dir)
+	(&shell{t, tops, own.addr}).is("leave")
+	<-own.ended
+	id := regexp.MustCompile(`of cluster ([0-9a-f]{16})`).FindStringSubmatch(own.screen.String())[1]
+	n := startNode(t, tops)
+	other := regexp.MustCompile(`of cluster ([0-9a-f]{16})`).FindStringSubmatch(n.screen.String())[1]
+	code, out, errs := runLine(tops, "node", "--listen", "127.0.0.1:0", "--data", dir, "--join", n.addr)
+	require.Equal(t, ExitRefused, code, errs)
+	require.Empty(t, out)
+	for _, text := range []string{"it belongs to cluster " + id, dir, "start with an empty data directory", "join none", "belongs to cluster " + other} {
+		require.Contains(t, errs, text)
+	}
+	require.NotContains(t, errs, ": joined")
+	require.NotContains(t, errs, ": is back")
+	own = startNode(t, tops, "--data", dir)
+	require.Contains(t, own.screen.String(), "of cluster "+id+": is back\n", "nothing was changed")
+}
+
+// A file with addresses that cannot be read is named, and left alone.
+func TestDamagedMembers(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "members.json")
+	for _, text := range []string{"", "[\"127.0.0.1:7101\"", "{}", "[7101]"} {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		code, _, errs := runLine([]*topology.Topology{endless()}, "node", "--listen", "127.0.0.1:0", "--data", dir)
+		require.Equal(t, ExitFailed, code)
+		require.Contains(t, errs, name+", which says where the other nodes were, is damaged: delete it, and start with --join")
+		b, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, text, string(b))
 	}
 }
 

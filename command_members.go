@@ -2,11 +2,14 @@ package egret
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -226,7 +229,7 @@ func drainCommand() *cobra.Command {
 				}
 				return l.print(c, moved(nil), "node "+m.Name+" may have tasks again\n")
 			}
-			all, err := l.preview(ctx, c, v, q)
+			all, err := l.move(ctx, c, v, q)
 			if err != nil {
 				return err
 			}
@@ -249,19 +252,14 @@ func drainCommand() *cobra.Command {
 	return c
 }
 
-// preview says what a request would move, then makes it.
-func (l *client) preview(ctx context.Context, c *cobra.Command, v *node.View, q *node.Request) ([]node.Move, error) {
-	look := *q
-	look.Preview = true
-	a, err := l.ask(ctx, &look)
+// move makes a request, and says what moves by it.
+func (l *client) move(ctx context.Context, c *cobra.Command, v *node.View, q *node.Request) ([]node.Move, error) {
+	a, err := l.ask(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	if !l.json {
 		fmt.Fprint(c.OutOrStdout(), moves(v, a.Moves))
-	}
-	if a, err = l.ask(ctx, q); err != nil {
-		return nil, err
 	}
 	return a.Moves, nil
 }
@@ -310,6 +308,9 @@ func leaveCommand() *cobra.Command {
 					return err
 				}
 				all = a.Moves
+				if m.Tasks > 0 && len(all) == 0 {
+					return refused("no other node can take the tasks of node %s, so it does not leave: egret members shows which are drained, and egret drain NODE --off ends that", m.Name)
+				}
 				if !l.json {
 					fmt.Fprint(c.OutOrStdout(), moves(v, all))
 				}
@@ -324,26 +325,34 @@ func leaveCommand() *cobra.Command {
 		})
 }
 
-// gone waits until a node has ended.
+// gone waits until a node has ended: the others know it, and nobody listens at its address.
 func (l *client) gone(ctx context.Context, m memberJSON, others []memberJSON) error {
-	if len(others) == 0 {
-		for {
-			_, err := l.askOnce(ctx, m.Addr, &node.Request{Op: node.OpState})
-			if err != nil && ctx.Err() == nil {
-				return nil
-			}
-			if !pause(ctx, askAgain) {
-				return &runError{fmt.Errorf("node %s has not ended within %v", m.Name, l.timeout)}
-			}
+	if len(others) > 0 {
+		if m.Asked {
+			l.node = others[0].Addr
+		}
+		err := l.until(ctx, "node "+m.Name+" has not left yet", func(v *node.View) bool {
+			return !slices.ContainsFunc(members(v), func(o memberJSON) bool { return o.ID == m.ID && o.State == alive })
+		})
+		if err != nil {
+			return err
 		}
 	}
-	if m.Asked {
-		l.node = others[0].Addr
+	for {
+		v, err := l.viewAt(ctx, m.Addr)
+		if op, is := errors.AsType[*net.OpError](err); is && op.Op == "dial" {
+			return nil
+		}
+		if err == nil && (v.Self.Node != m.ID || v.Self.Boot != m.Boot) {
+			return nil // it has been started again, or another one has its address
+		}
+		if !pause(ctx, leaveAgain) {
+			return &runError{fmt.Errorf("node %s has left, but its process still listens at %s after %v", m.Name, m.Addr, l.timeout)}
+		}
 	}
-	return l.until(ctx, "node "+m.Name+" has not left yet", func(v *node.View) bool {
-		return !slices.ContainsFunc(members(v), func(o memberJSON) bool { return o.ID == m.ID && o.State == alive })
-	})
 }
+
+const leaveAgain = 20 * time.Millisecond
 
 // forgetCommand is "forget".
 func forgetCommand() *cobra.Command {

@@ -38,7 +38,8 @@ func nodeCommand(topologies []*topology.Topology) *cobra.Command {
 		Long: `Run one node of a cluster, until it is interrupted.
 
 Without --join a node founds a cluster, if its data directory belongs to none yet.
-With --join it joins that of any node at one of the addresses.
+With --join it joins that of any node at one of the addresses; started again, it is
+back in its own.
 
 The first interrupt moves its tasks to other nodes, if there are any, and leaves; the
 second stops at once, the third exits. Beyond this machine's loopback a node needs
@@ -117,12 +118,9 @@ func (o *nodeOptions) run(c *cobra.Command, topologies []*topology.Topology) err
 	if err != nil {
 		return startError(errors.Join(err, runs.close()))
 	}
-	how := "is back"
-	switch {
-	case len(config.Join) > 0:
-		how = "joined " + strings.Join(config.Join, ", ")
-	case p.Home().Boot == 1:
-		how = "founded"
+	how := p.Came()
+	if how == process.Joined {
+		how += " " + strings.Join(config.Join, ", ")
 	}
 	fmt.Fprintf(stderr, "node %s (id %v, boot %d) of cluster %s: %s\n", p.Addr(), p.Home().Node, p.Home().Boot, p.Cluster(), how)
 	select {
@@ -183,6 +181,12 @@ func (o *nodeOptions) depart(p *process.Process, interrupted <-chan int, tell fu
 func startError(err error) error {
 	if _, ok := errors.AsType[*net.OpError](err); ok {
 		return &placeError{err}
+	}
+	switch {
+	case errors.Is(err, process.ErrBelongs):
+		return &codedError{ExitRefused, err}
+	case errors.Is(err, wire.ErrOpen):
+		return &usageError{err}
 	}
 	return &runError{err}
 }

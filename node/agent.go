@@ -63,7 +63,7 @@ type (
 	Proposed struct {
 		ID     uint64
 		Result cluster.Result
-		Err    error // the log could not take it
+		Err    error // the log could not take it, as a *cluster.Refusal
 	}
 	// Leads says which node leads the log, as far as this one knows.
 	Leads struct {
@@ -220,7 +220,7 @@ func (a *Agent) look() {
 			continue
 		}
 		delete(a.asks, id)
-		if err := (&cluster.Refusal{Reason: ErrNoQuorum, Text: fmt.Sprintf("no answer for %v: is there a quorum?", askFor)}); w.done != nil {
+		if err := (&cluster.Refusal{Reason: ErrUnsure, Text: fmt.Sprintf("no answer for %v, so it is not known whether this was agreed on: is there a quorum?", askFor)}); w.done != nil {
 			w.done(cluster.Result{}, err)
 		} else {
 			w.reply(failed(err))

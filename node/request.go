@@ -17,6 +17,7 @@ type Request struct {
 	Parallel map[string]int `json:"parallel,omitempty"` // rebalance
 	Node     cluster.NodeID `json:"node,omitempty"`     // drain
 	On       bool           `json:"on,omitempty"`       // drain
+	Cancel   bool           `json:"cancel,omitempty"`   // rebalance: drop the one that waits
 	Preview  bool           `json:"preview,omitempty"`  // say what would move, and do nothing
 }
 
@@ -69,7 +70,11 @@ type MemberView struct {
 
 // Reasons beside those of package cluster.
 const (
-	ErrNoQuorum    cluster.Reason = "no-quorum"   // nobody leads, so nothing can be agreed on
+	ErrNoQuorum    cluster.Reason = "no-quorum"   // nobody leads, so nothing can be agreed on, and nothing was done
+	ErrUnsure      cluster.Reason = "unsure"      // it may have been done, or may yet be
+	ErrBusy        cluster.Reason = "busy"        // too much is waiting, and nothing was done
+	ErrFailed      cluster.Reason = "failed"      // for a reason that asking again does not change
+	ErrNotPlaced   cluster.Reason = "not-placed"  // the topology has no tasks yet
 	ErrComponent   cluster.Reason = "component"   // there is no such component
 	ErrFingerprint cluster.Reason = "fingerprint" // another program
 	ErrParameter   cluster.Reason = "parameter"   // unknown, or with a value that cannot be
@@ -87,12 +92,13 @@ func Refuse(why cluster.Reason, format string, args ...any) *Answer {
 	return &Answer{Error: &cluster.Refusal{Reason: why, Text: fmt.Sprintf(format, args...)}}
 }
 
-// failed makes an answer of an error.
+// failed makes an answer of an error. One that is no refusal is not expected, and asking
+// again would not help.
 func failed(err error) *Answer {
 	if r, ok := errors.AsType[*cluster.Refusal](err); ok {
 		return &Answer{Error: r}
 	}
-	return Refuse(ErrNoQuorum, "%v", err)
+	return Refuse(ErrFailed, "%v", err)
 }
 
 // ask takes a request from this node's own door.
@@ -185,8 +191,18 @@ type proposing func(cluster.Entry, func(cluster.Result) *Answer)
 
 // rebalance gives components other numbers of tasks, or evens out what there is.
 func (a *Agent) rebalance(r *Request, sub *cluster.Submission, reply func(*Answer), then proposing) {
-	if sub.Plan == nil || !sub.Status.Runs() {
+	switch {
+	case !sub.Status.Runs():
 		reply(Refuse(cluster.ErrEnded, "topology %q is %s and has no tasks", sub.Topology, sub.Status))
+		return
+	case r.Cancel:
+		a.cancel(sub, reply, then)
+		return
+	case sub.Plan == nil:
+		reply(Refuse(ErrNotPlaced, "topology %q has no tasks yet, since no node has been found for them: egret status shows when it has", sub.Topology))
+		return
+	case sub.Next != nil: // also for who only wants to know what would move
+		reply(failed(changing(sub)))
 		return
 	}
 	nodes := a.lead.c.Candidates(&a.state, sub)
@@ -215,8 +231,33 @@ func (a *Agent) rebalance(r *Request, sub *cluster.Submission, reply func(*Answe
 		reply(&Answer{Moves: moves})
 		return
 	}
-	then(cluster.Entry{ProposeNext: &cluster.ProposeNext{Topology: sub.Topology, Run: sub.Run, Base: sub.Plan.Epoch, Plan: plan, Why: "rebalance"}},
+	then(cluster.Entry{ProposeNext: &cluster.ProposeNext{Topology: sub.Topology, Run: sub.Run, Base: sub.Plan.Epoch, Plan: plan, Why: cluster.WhyAsked}},
 		func(cluster.Result) *Answer { return &Answer{Moves: moves} })
+}
+
+// changing says what a topology waits for.
+func changing(sub *cluster.Submission) error {
+	what := "it can be dropped by egret rebalance " + sub.Topology + " --cancel"
+	switch sub.Why {
+	case cluster.WhyDrain:
+		what = "it empties a node, until egret drain NODE --off says otherwise"
+	case cluster.WhyEven:
+		what = "it is dropped by itself if that takes more than 10 s"
+	}
+	return &cluster.Refusal{Reason: cluster.ErrRunning, Text: fmt.Sprintf("topology %q is being changed already (%s), when nothing is open: wait for it; %s", sub.Topology, sub.Why, what)}
+}
+
+// cancel drops a change that somebody has asked for and that waits. One that the cluster
+// wants by itself would come again.
+func (a *Agent) cancel(sub *cluster.Submission, reply func(*Answer), then proposing) {
+	switch {
+	case sub.Next == nil:
+		reply(Refuse(cluster.ErrStale, "topology %q is not being changed", sub.Topology))
+	case sub.Why != cluster.WhyAsked:
+		reply(failed(changing(sub)))
+	default:
+		then(cluster.Entry{CancelNext: &cluster.CancelNext{Topology: sub.Topology, Run: sub.Run, Base: sub.Plan.Epoch}}, func(cluster.Result) *Answer { return &Answer{} })
+	}
 }
 
 // drainNode has a node emptied, or lets it have tasks again.

@@ -22,16 +22,17 @@ func readKnown(dir string) ([]string, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	b, err := os.ReadFile(filepath.Join(dir, knownFile))
+	name := filepath.Join(dir, knownFile)
+	b, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var all []string
-	if err == nil {
-		err = json.Unmarshal(b, &all)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("reading which members there were, which may be deleted if there are nodes to join: %w", err)
+		return nil, err // names it
+	}
+	var all []string
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, fmt.Errorf("%s, which says where the other nodes were, is damaged: delete it, and start with --join HOST:PORT of one that lives (%w)", name, err)
 	}
 	return all, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,23 +62,29 @@ func (p *Process) Depart(ctx context.Context) error {
 	if left, of := quorumWithout(v, p.self.Node); slices.Contains(v.Voters, p.self.Node) && 2*left <= of && of > 2 {
 		p.log.Warn(fmt.Sprintf("when this node has gone there is no quorum: %d of %d voters are left. What runs goes on, and nothing can be changed until another voter is back", left, of))
 	}
+	p.gossip.Depart()
 	if !drained {
 		if err := p.mark(); err != nil {
 			return err
 		}
 		for err := p.drain(ctx, true); err != nil; err = p.drain(ctx, true) {
 			// There may be a new leader soon, and who has just joined is not in the log yet.
-			if passes := errors.Is(err, node.ErrNoQuorum) || errors.Is(err, cluster.ErrUnknown); !passes || !pause(ctx) {
+			// To drain twice is to drain.
+			if !slices.ContainsFunc([]cluster.Reason{node.ErrNoQuorum, node.ErrUnsure, node.ErrBusy, cluster.ErrUnknown}, func(why cluster.Reason) bool { return errors.Is(err, why) }) || !pause(ctx) {
 				return fmt.Errorf("the tasks cannot be moved: %w", err)
 			}
 		}
 	}
-	for tasks := -1; ; {
+	for tasks, told := -1, false; ; {
 		v, err := p.view(ctx)
 		if err == nil {
 			tasks = own(v)
 			if tasks > 0 && p.nobodyStays(v) {
 				return nil // they end together, and are a cluster again when they start again
+			}
+			if who := p.onlyDrained(v); tasks > 0 && who != "" && !told {
+				told = true
+				p.log.Warn("no other node may have the tasks of this one: all that stay are drained. egret drain NODE --off lets one of them have tasks again", "nodes", who)
 			}
 		}
 		if tasks == 0 {
@@ -103,15 +110,30 @@ func quorumWithout(v *node.View, gone cluster.NodeID) (left, of int) {
 	return left, len(v.Voters)
 }
 
-// nobodyStays reports whether all other nodes are draining as well, so that nobody will
-// take the tasks of this one.
+// nobodyStays reports whether all other nodes leave as well, so that nobody will take the
+// tasks of this one. One that was drained by command stays.
 func (p *Process) nobodyStays(v *node.View) bool {
 	for _, m := range v.Members {
-		if m.Alive && m.Home != p.self.Home && !m.Draining {
+		if m.Alive && m.Home != p.self.Home && !m.Departs {
 			return false
 		}
 	}
 	return true
+}
+
+// onlyDrained names the other nodes that stay, if all of them are drained; else "".
+func (p *Process) onlyDrained(v *node.View) string {
+	var names []string
+	for _, m := range v.Members {
+		switch {
+		case !m.Alive || m.Home == p.self.Home || m.Departs:
+		case !m.Draining:
+			return ""
+		default:
+			names = append(names, m.Name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // handOver lets another node lead, if this one does. Without it they would notice later.

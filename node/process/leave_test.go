@@ -134,3 +134,27 @@ func TestFounderLeaves(t *testing.T) {
 	require.Nil(t, answer.Error)
 	until(t, b, "it is done", func(v *node.View) bool { return len(v.Submissions) == 1 && v.Submissions[0].Status == cluster.Done })
 }
+
+// One that was drained by command stays: who leaves beside it does not go with its tasks.
+func TestDepartBesideDrained(t *testing.T) {
+	var c tally
+	top := c.topology(1 << 20)
+	a := start(t, Config{Data: t.TempDir(), Program: program(top)})
+	b := start(t, Config{Data: t.TempDir(), Join: []string{a.Addr()}, Program: program(top)})
+	until(t, a, "both are there", func(v *node.View) bool { return len(v.Nodes) == 2 && len(v.Members) == 2 && v.Leader != 0 })
+	drain := func(on bool) {
+		require.Nil(t, a.Ask(t.Context(), &node.Request{Op: node.OpDrain, Node: b.Home().Node, On: on}).Error)
+	}
+	drain(true)
+	until(t, a, "it drains", func(v *node.View) bool { return v.Nodes[0].Draining || v.Nodes[1].Draining })
+	require.Nil(t, a.Ask(t.Context(), &node.Request{Op: node.OpSubmit, Topology: "numbers", Spec: &cluster.Spec{Topology: "numbers"}}).Error)
+	until(t, a, "it has all tasks", func(v *node.View) bool { return own(v) == 6 })
+	late, cancel := context.WithTimeoutCause(t.Context(), 500*time.Millisecond, errors.New("too late"))
+	defer cancel()
+	require.ErrorContains(t, a.Depart(late), "6 tasks are still here: too late")
+	drain(false)
+	require.NoError(t, a.Depart(t.Context()))
+	v, err := a.view(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, own(v))
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +39,7 @@ type Config struct {
 // A Process is one running node.
 type Process struct {
 	config  Config
+	came    string
 	self    cluster.Member
 	log     *slog.Logger
 	port    *wire.Port
@@ -82,10 +82,8 @@ func Start(ctx context.Context, c Config) (p *Process, err error) {
 	if p.id, err = consensus.Identify(c.Data); err != nil {
 		return p, err
 	}
-	if len(c.Join) == 0 && p.id.Cluster() == "" {
-		if err := p.id.Found(); err != nil {
-			return p, err
-		}
+	if p.known, err = readKnown(c.Data); err != nil {
+		return p, err
 	}
 	home := p.id.Home()
 	p.port, err = wire.Listen(wire.Config{Addr: c.Listen, Node: home.Node, Secret: c.Secret, Previous: c.Previous, Insecure: c.Insecure, Logger: c.Logger})
@@ -98,6 +96,16 @@ func Start(ctx context.Context, c Config) (p *Process, err error) {
 	}
 	if p.self.Name == "" {
 		p.self.Name = p.self.Addr
+	}
+	p.came = Back
+	if p.id.Cluster() == "" {
+		p.came = Joined
+		if len(c.Join) == 0 {
+			p.came = Founded
+			if err := p.id.Found(); err != nil {
+				return p, err
+			}
+		}
 	}
 	if err := p.startGossip(); err != nil {
 		return p, err
@@ -143,19 +151,24 @@ func (p *Process) Addr() string { return p.self.Addr }
 // Cluster is the id of the cluster.
 func (p *Process) Cluster() string { return p.id.Cluster() }
 
+// Came is how the node has come into its cluster.
+func (p *Process) Came() string { return p.came }
+
+// How a node comes into its cluster.
+const (
+	Founded = "founded"
+	Joined  = "joined"
+	Back    = "is back" // it belongs to it since it was started before
+)
+
 func (p *Process) startGossip() error {
 	c := &p.config
 	var keys [][]byte
 	if k := c.Previous.GossipKey(); k != nil {
 		keys = append(keys, k)
 	}
-	known, err := readKnown(c.Data)
-	if err != nil {
-		return err
-	}
-	join := slices.Concat(c.Join, known)
 	g, err := gossip.Start(gossip.Config{
-		Self: p.self, Cluster: p.id.Cluster(), Join: join, Key: c.Secret.GossipKey(), PreviousKeys: keys, Pace: c.Pace,
+		Self: p.self, Cluster: p.id.Cluster(), Join: c.Join, Known: p.known, Key: c.Secret.GossipKey(), PreviousKeys: keys, Pace: c.Pace,
 		Packets: p.port.Packets(), Listener: p.port.Listener(wire.Gossip),
 		Dial:    func(ctx context.Context, addr string) (net.Conn, error) { return p.port.Dial(ctx, wire.Gossip, addr) },
 		Logger:  c.Logger,
@@ -170,8 +183,15 @@ func (p *Process) startGossip() error {
 		},
 	})
 	p.gossip = g
+	if errors.Is(err, gossip.ErrForeign) {
+		err = fmt.Errorf("%w %s, which %s is of: to join another one start with an empty data directory; to go on in its own join none, or nodes of it (%w)",
+			ErrBelongs, p.id.Cluster(), c.Data, err)
+	}
 	return err
 }
+
+// ErrBelongs reports that a node is to join one cluster, and is one of another's.
+var ErrBelongs = errors.New("it belongs to cluster")
 
 // membersChanged passes the membership on; nil: what is known already.
 func (p *Process) membersChanged(all []cluster.Member) {
@@ -225,11 +245,11 @@ func (p *Process) Propose(id uint64, entry []byte) {
 	keeper, agent := p.keeper, p.agent
 	p.mu.Unlock()
 	if keeper == nil { // it is being opened, and says already who leads
-		p.host.Send(agent, node.Proposed{ID: id, Err: consensus.ErrClosed})
+		p.host.Send(agent, node.Proposed{ID: id, Err: refusal(consensus.ErrClosed)})
 		return
 	}
 	keeper.Propose(entry, func(result any, err error) {
-		m := node.Proposed{ID: id, Err: err}
+		m := node.Proposed{ID: id, Err: refusal(err)}
 		if r, is := result.(cluster.Result); is {
 			m.Result = r
 		}
@@ -291,11 +311,11 @@ func (p *Process) Close() error {
 	if p.gossip != nil {
 		errs = append(errs, p.gossip.Shutdown())
 	}
-	if p.port != nil {
-		errs = append(errs, p.port.Close())
-	}
 	if p.id != nil {
 		errs = append(errs, p.id.Close())
+	}
+	if p.port != nil { // last: when nobody listens any more, the node may be started again
+		errs = append(errs, p.port.Close())
 	}
 	return errors.Join(errs...)
 }
