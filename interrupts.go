@@ -5,7 +5,12 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 )
+
+// atOnce is for how long a second SIGTERM is the same interrupt: the command timeout sends
+// it to the process, and then to its group.
+const atOnce = 250 * time.Millisecond
 
 // interrupts counts the interrupts that this process gets until stop is called. The
 // first two go to told, the third ends the process, whatever it is doing. each, if
@@ -18,12 +23,7 @@ func interrupts(each func(n int)) (told <-chan int, stop func()) {
 	quit := make(chan struct{})
 	var counter sync.WaitGroup
 	counter.Go(func() { // stop waits for it
-		for n := 1; ; n++ {
-			select {
-			case <-quit:
-				return
-			case <-signals:
-			}
+		count(signals, quit, func(n int) {
 			if n == last {
 				os.Exit(ExitInterrupted)
 			}
@@ -31,11 +31,31 @@ func interrupts(each func(n int)) (told <-chan int, stop func()) {
 				each(n)
 			}
 			numbers <- n
-		}
+		})
 	})
 	return numbers, func() {
 		signal.Stop(signals)
 		close(quit)
 		counter.Wait()
+	}
+}
+
+// count numbers the signals that are interrupts, until quit is closed.
+func count(signals <-chan os.Signal, quit <-chan struct{}, each func(n int)) {
+	var terminated time.Time
+	for n := 0; ; {
+		select {
+		case <-quit:
+			return
+		case s := <-signals:
+			if s == syscall.SIGTERM {
+				if time.Since(terminated) < atOnce {
+					continue
+				}
+				terminated = time.Now()
+			}
+			n++
+			each(n)
+		}
 	}
 }
