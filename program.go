@@ -53,7 +53,7 @@ func newNodeProgram(topologies []*topology.Topology, data string, logger *slog.L
 
 // program is what the node is given.
 func (p *nodeProgram) program() node.Program {
-	return node.Program{Topologies: p.topologies, Settings: p.settings, Ended: p.ended}
+	return node.Program{Topologies: p.topologies, Check: check, Settings: p.settings, Ended: p.ended}
 }
 
 // settings are what run makes of the same flags.
@@ -91,6 +91,12 @@ func (p *nodeProgram) open(spec *cluster.Spec, most int64) (*sharedStore, error)
 	}
 	s.users++
 	return s, nil
+}
+
+// check says what is wrong with the flags of a topology that is submitted.
+func check(spec *cluster.Spec) error {
+	_, err := submitted(spec)
+	return err
 }
 
 // submitted returns the configuration of a topology that was submitted.

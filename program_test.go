@@ -2,6 +2,7 @@ package egret
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"log/slog"
 	"os"
@@ -13,11 +14,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/egretstream/egret/bolt"
 	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/node"
 	"github.com/egretstream/egret/node/process"
+	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/state/disk"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
 )
 
 // Two runs of a topology may have its dead letters for a moment, and when both have
@@ -109,4 +114,51 @@ func TestStatusWatch(t *testing.T) {
 
 	code2, _, errs := runLine(tops, "status", "--watch", "--node", p.Addr())
 	require.Equal(t, ExitUnreachable, code2, errs)
+}
+
+// A flag that cannot be is refused when the topology is submitted, also by nodes that
+// know fewer than the program that submits.
+func TestSubmitWithFlags(t *testing.T) {
+	tops := []*topology.Topology{endless()}
+	n := startNode(t, tops)
+	l := &client{node: n.addr}
+	ctx, err := l.open(t.Context())
+	require.NoError(t, err)
+	defer l.close()
+	for flag, text := range map[string]string{"max-pendings": "--max-pendings, which this program does not know", "max-pending": "--max-pending is 0: use at least 1"} {
+		_, err = l.ask(ctx, &node.Request{Op: node.OpSubmit, Topology: "endless", Spec: &cluster.Spec{Topology: "endless", Flags: map[string]string{flag: "0"}}})
+		require.ErrorContains(t, err, text)
+		require.Equal(t, ExitParameter, exitCode(err))
+	}
+	require.Empty(t, (&shell{t, tops, n.addr}).status("").Topologies)
+}
+
+// A picky bolt cannot begin, wherever the file that it wants is missing.
+type picky struct{ file string }
+
+func (p picky) Prepare(context.Context, *bolt.Task) error {
+	if _, err := os.Stat(p.file); err != nil {
+		return bolt.Reject(err)
+	}
+	return nil
+}
+
+func (picky) Execute(tuple.Tuple, *bolt.Collector) error { return nil }
+
+// Who lacks what the others have is named.
+func TestFileOnOneNode(t *testing.T) {
+	top := func(file string) []*topology.Topology {
+		return []*topology.Topology{topology.New("picky", func(b *topology.Builder) {
+			in := b.Spout("in", spout.Source(spout.Generate(0, func(i int64, out *spout.Out) { out.Emit(i) }))).Emits("n")
+			b.Bolt("out", func() bolt.Bolt { return picky{file} }, in.Shuffle()).Parallel(4)
+		})}
+	}
+	here, missing := t.TempDir(), filepath.Join(t.TempDir(), "missing")
+	a := startNode(t, top(here), "--name", "a", "--data", t.TempDir())
+	startNode(t, top(missing), "--name", "b", "--join", a.addr)
+	s := &shell{t, top(here), a.addr}
+	soon(t, func() bool { x := s.status(""); return x.Quorum && len(x.Nodes) == 2 })
+	s.is("submit picky")
+	soon(t, func() bool { return submissionOf(s, "picky").Status == cluster.Failed })
+	require.Regexp(t, "^node b: .*"+missing, submissionOf(s, "picky").Reason)
 }

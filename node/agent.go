@@ -31,6 +31,9 @@ type Config struct {
 // A Program is what a node can run.
 type Program struct {
 	Topologies []*topology.Topology
+	// Check, if not nil, says what is wrong with the flags that a topology is submitted
+	// with, so that nobody has to find that out when it runs.
+	Check func(spec *cluster.Spec) error
 	// Settings returns what a run is set up with on this node, without its Share.
 	Settings func(run cluster.Run, spec *cluster.Spec) (*task.Settings, error)
 	// Started, if not nil, is told of the part of a run that is on this node when it

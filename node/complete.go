@@ -49,6 +49,17 @@ func Complete(topologies []*topology.Topology, spec *cluster.Spec) *cluster.Refu
 	return nil
 }
 
+// Complete is the function of this name, and checks the flags as well.
+func (p *Program) Complete(spec *cluster.Spec) *cluster.Refusal {
+	if r := Complete(p.Topologies, spec); r != nil || p.Check == nil {
+		return r
+	}
+	if err := p.Check(spec); err != nil {
+		return Refuse(ErrParameter, "%v", err).Error
+	}
+	return nil
+}
+
 // find returns the topology with a name, or nil.
 func find(topologies []*topology.Topology, name string) *topology.Topology {
 	i := slices.IndexFunc(topologies, func(t *topology.Topology) bool { return t.Name() == name })

@@ -105,7 +105,7 @@ func (p *part) halt(a *Agent, n uint64) {
 func (p *part) check(a *Agent, sub *cluster.Submission) {
 	a.dirty = true
 	spec := sub.Spec
-	if refusal := Complete(a.Program.Topologies, &spec); refusal != nil {
+	if refusal := a.Program.Complete(&spec); refusal != nil {
 		p.cannot = fmt.Sprintf("node %s: %s", a.Self.Name, refusal.Text)
 		return
 	}
@@ -297,8 +297,8 @@ func (a *Agent) over(m task.Over) {
 	case p.stopping:
 		p.stop(a)
 	case m.Err != nil:
-		p.err = m.Err.Error()
-		a.Tell("a topology has stopped on this node", "topology", p.name(), "error", p.err)
+		p.err = fmt.Sprintf("node %s: %v", a.Self.Name, m.Err) // others may have what it lacks, such as a file
+		a.Tell("a topology has stopped on this node", "topology", p.name(), "error", m.Err.Error())
 	}
 }
 

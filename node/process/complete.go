@@ -10,5 +10,5 @@ func (p *Process) complete(q *node.Request) *cluster.Refusal {
 	if q.Spec == nil {
 		return node.Refuse(cluster.ErrInvalid, "a topology is submitted, and nothing is said of it").Error
 	}
-	return node.Complete(p.config.Program.Topologies, q.Spec)
+	return p.config.Program.Complete(q.Spec)
 }
