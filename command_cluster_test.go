@@ -516,7 +516,7 @@ func TestJoinAnotherCluster(t *testing.T) {
 	code, out, errs := runLine(tops, "node", "--listen", "127.0.0.1:0", "--data", dir, "--join", n.addr)
 	require.Equal(t, ExitRefused, code, errs)
 	require.Empty(t, out)
-	for _, text := range []string{"it belongs to cluster " + id, dir, "start with an empty data directory", "join none", "belongs to cluster " + other} {
+	for _, text := range []string{"data directory " + dir + " belongs to cluster " + id + " and joins no other: give an empty --data to join one, or no --join", "belongs to cluster " + other} {
 		require.Contains(t, errs, text)
 	}
 	require.NotContains(t, errs, ": joined")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/egretstream/egret/broker/wire"
 	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/cluster/gossip"
 	"github.com/egretstream/egret/node/process"
 	"github.com/egretstream/egret/topology"
 )
@@ -183,7 +184,7 @@ func startError(err error) error {
 		return &placeError{err}
 	}
 	switch {
-	case errors.Is(err, process.ErrBelongs):
+	case errors.Is(err, gossip.ErrForeign):
 		return &codedError{ExitRefused, err}
 	case errors.Is(err, wire.ErrOpen):
 		return &usageError{err}

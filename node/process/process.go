@@ -66,7 +66,8 @@ type Process struct {
 }
 
 // Start starts a node. One that joins returns when it has heard of the cluster, or with
-// the error of ctx. Close must be called when there is no error.
+// the error of ctx, or gossip.ErrForeign if that is another one than its own. Close must be
+// called when there is no error.
 func Start(ctx context.Context, c Config) (p *Process, err error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -184,14 +185,10 @@ func (p *Process) startGossip() error {
 	})
 	p.gossip = g
 	if errors.Is(err, gossip.ErrForeign) {
-		err = fmt.Errorf("%w %s, which %s is of: to join another one start with an empty data directory; to go on in its own join none, or nodes of it (%w)",
-			ErrBelongs, p.id.Cluster(), c.Data, err)
+		err = fmt.Errorf("data directory %s belongs to cluster %s and joins no other: give an empty --data to join one, or no --join to go on in its own (%w)", c.Data, p.id.Cluster(), err)
 	}
 	return err
 }
-
-// ErrBelongs reports that a node is to join one cluster, and is one of another's.
-var ErrBelongs = errors.New("it belongs to cluster")
 
 // membersChanged passes the membership on; nil: what is known already.
 func (p *Process) membersChanged(all []cluster.Member) {
