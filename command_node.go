@@ -14,7 +14,6 @@ import (
 
 	"github.com/egretstream/egret/broker/wire"
 	"github.com/egretstream/egret/cluster"
-	"github.com/egretstream/egret/cluster/gossip"
 	"github.com/egretstream/egret/node/process"
 	"github.com/egretstream/egret/topology"
 )
@@ -184,7 +183,7 @@ func startError(err error) error {
 		return &placeError{err}
 	}
 	switch {
-	case errors.Is(err, gossip.ErrForeign):
+	case errors.Is(err, process.ErrForeign):
 		return &codedError{ExitRefused, err}
 	case errors.Is(err, wire.ErrOpen):
 		return &usageError{err}

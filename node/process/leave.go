@@ -75,14 +75,15 @@ func (p *Process) Depart(ctx context.Context) error {
 			}
 		}
 	}
-	for tasks, told := -1, false; ; {
+	began, told := time.Now(), false
+	for tasks := -1; ; {
 		v, err := p.view(ctx)
 		if err == nil {
 			tasks = own(v)
 			if tasks > 0 && p.nobodyStays(v) {
 				return nil // they end together, and are a cluster again when they start again
 			}
-			if who := p.onlyDrained(v); tasks > 0 && who != "" && !told {
+			if who := p.onlyDrained(v); tasks > 0 && who != "" && !told && time.Since(began) > dismissal { // they may be about to leave as well
 				told = true
 				p.log.Warn("no other node may have the tasks of this one: all that stay are drained. egret drain NODE --off lets one of them have tasks again", "nodes", who)
 			}

@@ -18,6 +18,9 @@ import (
 	"github.com/egretstream/egret/node"
 )
 
+// ErrForeign reports that a node is to join a cluster, and belongs to another one.
+var ErrForeign = gossip.ErrForeign
+
 // A Config says what node is to run.
 type Config struct {
 	Listen    string   // host:port for everything between nodes
@@ -66,7 +69,7 @@ type Process struct {
 }
 
 // Start starts a node. One that joins returns when it has heard of the cluster, or with
-// the error of ctx, or gossip.ErrForeign if that is another one than its own. Close must be
+// the error of ctx, or ErrForeign. Close must be
 // called when there is no error.
 func Start(ctx context.Context, c Config) (p *Process, err error) {
 	if c.Logger == nil {
@@ -184,7 +187,7 @@ func (p *Process) startGossip() error {
 		},
 	})
 	p.gossip = g
-	if errors.Is(err, gossip.ErrForeign) {
+	if errors.Is(err, ErrForeign) {
 		err = fmt.Errorf("data directory %s belongs to cluster %s and joins no other: give an empty --data to join one, or no --join to go on in its own (%w)", c.Data, p.id.Cluster(), err)
 	}
 	return err
