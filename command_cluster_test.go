@@ -548,3 +548,16 @@ func TestLines(t *testing.T) {
 	l.print("three\n")
 	require.Equal(t, "a  one\na  two\nthree\n", out.String())
 }
+
+// What may have been done is not asked for again, nor what will not pass.
+func TestAskAgain(t *testing.T) {
+	for why, again := range map[cluster.Reason]bool{
+		node.ErrNoQuorum: true, node.ErrBusy: true, node.ErrNotPlaced: true,
+		node.ErrUnsure: false, node.ErrFailed: false, node.ErrParameter: false, cluster.ErrRunning: false, cluster.ErrUnknown: false,
+	} {
+		require.Equal(t, again, passes(&node.Request{Op: node.OpSubmit}, refusal(&cluster.Refusal{Reason: why})), why)
+	}
+	for why, code := range map[cluster.Reason]int{node.ErrUnsure: ExitNoQuorum, node.ErrBusy: ExitRefused, node.ErrNotPlaced: ExitRefused, node.ErrFailed: ExitFailed} {
+		require.Equal(t, code, exitCode(refusal(&cluster.Refusal{Reason: why})), why)
+	}
+}
