@@ -151,7 +151,7 @@ func (o *statusOptions) status(ctx context.Context, args []string) (*statusJSON,
 		if len(args) > 0 && x.Placed && sub.Status.Runs() {
 			a, err := o.askOnce(ctx, o.node, &node.Request{Op: node.OpStats, Topology: sub.Topology})
 			switch {
-			case errors.Is(err, node.ErrNoQuorum):
+			case errors.Is(err, node.ErrNoQuorum), errors.Is(err, node.ErrUnsure):
 				x.Unknown = err.Error()
 			case err != nil:
 				return nil, err

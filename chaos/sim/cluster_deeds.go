@@ -296,8 +296,8 @@ func (c *clusterRun) answered(a *asking, n int, r *node.Request, answer *node.An
 	switch {
 	case e == nil && !a.settle:
 		a.done = true
-	case e == nil || e.Reason == node.ErrNoQuorum:
-	case !a.settle && (e.Reason == cluster.ErrStale || e.Reason == cluster.ErrRunning || e.Reason == cluster.ErrNoNode || e.Reason == cluster.ErrUnknown || e.Reason == cluster.ErrEnded):
+	case e == nil || e.Reason == node.ErrNoQuorum || e.Reason == node.ErrUnsure:
+	case !a.settle && (e.Reason == cluster.ErrStale || e.Reason == cluster.ErrRunning || e.Reason == cluster.ErrNoNode || e.Reason == node.ErrNotPlaced || e.Reason == cluster.ErrUnknown || e.Reason == cluster.ErrEnded):
 	case a.settle && (e.Reason == cluster.ErrRunning || e.Reason == cluster.ErrUnknown || e.Reason == cluster.ErrEnded || e.Reason == cluster.ErrStale):
 	default:
 		c.book.violate(chaos.Convergence, "%s is refused: %v", a.what, e)

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"time"
 
 	"github.com/egretstream/egret/cluster"
@@ -38,7 +37,7 @@ type proposal struct {
 	index  int
 }
 
-var errNotLeading = errors.New("simulated: this node does not lead the log")
+var errNotLeading = node.Refuse(node.ErrNoQuorum, "simulated: this node does not lead the log").Error
 
 func (l *agreed) start(c *clusterRun) {
 	l.c = c
@@ -109,7 +108,7 @@ func (l *agreed) enter(x *proposal) {
 func (l *agreed) unsure(x *proposal) {
 	l.c.book.saw("unsure proposal")
 	if l.c.oneIn(2) && x.by.killed == never {
-		l.answer(x, cluster.Result{}, errors.New("simulated: leadership lost while committing log"))
+		l.answer(x, cluster.Result{}, node.Refuse(node.ErrUnsure, "simulated: leadership lost while committing log").Error)
 	}
 }
 

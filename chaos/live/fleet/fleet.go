@@ -192,7 +192,7 @@ func (f *fleet) of(pid int) *ship {
 }
 
 // ask asks the nodes one after the other until one answers. An answer with an error is
-// one, unless that says that there is no quorum.
+// one, unless that says that there is no quorum, or that nobody knows what was agreed on.
 func (f *fleet) ask(ctx context.Context, q *node.Request) (a *node.Answer, err error) {
 	err = errors.New("no node is running")
 	for i := range f.ships {
@@ -200,7 +200,7 @@ func (f *fleet) ask(ctx context.Context, q *node.Request) (a *node.Answer, err e
 		if !s.running || s.frozen || s.cut {
 			continue
 		}
-		if a, err = f.askOne(ctx, s, q); err == nil && (a.Error == nil || a.Error.Reason != node.ErrNoQuorum) {
+		if a, err = f.askOne(ctx, s, q); err == nil && (a.Error == nil || a.Error.Reason != node.ErrNoQuorum && a.Error.Reason != node.ErrUnsure) {
 			f.asked = (f.asked + i) % len(f.ships)
 			return a, nil
 		}
