@@ -35,6 +35,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type store struct {
 	name   string
 	db     *bbolt.DB
+	mark   mark
 	logger *slog.Logger
 	closed chan struct{}
 
@@ -55,6 +56,9 @@ func openStore(dir string, had bool, end uint64, logger *slog.Logger) (*store, e
 			" back, or start with an empty directory, as a new node, and let the others remove this one", ErrCorrupt, name)
 	}
 	if had {
+		if err = checkMetas(name); err != nil {
+			return nil, err
+		}
 		if first, last, err = verify(name); err != nil {
 			return nil, err
 		}
@@ -68,8 +72,11 @@ func openStore(dir string, had bool, end uint64, logger *slog.Logger) (*store, e
 		if s.db, err = bbolt.Open(name, 0o600, &bbolt.Options{Timeout: time.Second, FreelistType: bbolt.FreelistMapType}); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
+		if s.mark, err = openMark(dir); err != nil {
+			return err
+		}
 		if !had {
-			err = s.db.Update(func(tx *bbolt.Tx) error {
+			err = s.update(func(tx *bbolt.Tx) error {
 				_, err1 := tx.CreateBucketIfNotExists(entries)
 				_, err2 := tx.CreateBucketIfNotExists(terms)
 				return errors.Join(err1, err2)
@@ -88,6 +95,9 @@ func openStore(dir string, had bool, end uint64, logger *slog.Logger) (*store, e
 		if s.db != nil {
 			s.db.Close()
 		}
+		if s.mark.File != nil {
+			s.mark.Close()
+		}
 		return nil, err
 	}
 	return s, nil
@@ -98,8 +108,12 @@ func openStore(dir string, had bool, end uint64, logger *slog.Logger) (*store, e
 func guard(name string, f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %s: %v", ErrCorrupt, name, p)
+		switch p := recover().(type) {
+		case nil:
+		case runtime.Error: // of no interest to people
+			err = corrupt(name, errors.New("its pages do not fit together"))
+		default:
+			err = corrupt(name, fmt.Errorf("%v", p))
 		}
 	}()
 	return f()
@@ -113,7 +127,7 @@ func verify(name string) (first, last uint64, err error) {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrCorrupt, name, err)
+			return corrupt(name, err)
 		}
 		defer db.Close()
 		err = db.View(func(tx *bbolt.Tx) error {
@@ -141,11 +155,24 @@ func verify(name string) (first, last uint64, err error) {
 			}))
 		})
 		if err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrCorrupt, name, err)
+			return corrupt(name, err)
 		}
 		return nil
 	})
 	return first, last, err
+}
+
+// update changes the file by one transaction, which is marked before anybody hears of it.
+func (s *store) update(f func(*bbolt.Tx) error) error {
+	var transaction int
+	err := s.db.Update(func(tx *bbolt.Tx) error {
+		transaction = tx.ID()
+		return f(tx)
+	})
+	if err != nil {
+		return err
+	}
+	return s.mark.set(uint64(transaction))
 }
 
 func key(index uint64) []byte { return binary.BigEndian.AppendUint64(nil, index) }
@@ -245,10 +272,18 @@ func (s *store) GetLog(index uint64, l *raft.Log) error {
 
 func (s *store) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
 
+// StoreLogs leaves nothing behind these entries: if it could not be synced, an earlier call
+// has given an error, and what it was given may be there all the same.
 func (s *store) StoreLogs(logs []*raft.Log) error {
-	return s.said(s.db.Update(func(tx *bbolt.Tx) error {
+	return s.said(s.update(func(tx *bbolt.Tx) error {
 		b := tx.Bucket(entries)
 		b.FillPercent = 0.9 // entries are appended
+		c := b.Cursor()
+		for k, _ := c.Last(); k != nil && index(k) > logs[len(logs)-1].Index; k, _ = c.Last() {
+			if err := c.Delete(); err != nil {
+				return err
+			}
+		}
 		for _, l := range logs {
 			k := key(l.Index)
 			if err := b.Put(k, seal(k, encodeEntry(l))); err != nil {
@@ -261,7 +296,7 @@ func (s *store) StoreLogs(logs []*raft.Log) error {
 
 // DeleteRange deletes the entries from min to max, both included.
 func (s *store) DeleteRange(min, max uint64) error {
-	return s.said(s.db.Update(func(tx *bbolt.Tx) error {
+	return s.said(s.update(func(tx *bbolt.Tx) error {
 		c := tx.Bucket(entries).Cursor()
 		for k, _ := c.Seek(key(min)); k != nil && index(k) <= max; k, _ = c.Seek(key(min)) {
 			if err := c.Delete(); err != nil {
@@ -283,7 +318,7 @@ func (s *store) IsMonotonic() bool { return true }
 // goroutine.
 func (s *store) Set(k, v []byte) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		err := s.said(s.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(terms).Put(k, seal(k, v)) }))
+		err := s.said(s.update(func(tx *bbolt.Tx) error { return tx.Bucket(terms).Put(k, seal(k, v)) }))
 		if err == nil {
 			return nil
 		}
@@ -342,4 +377,4 @@ func (s *store) said(err error) error {
 	return err
 }
 
-func (s *store) close() error { return s.db.Close() }
+func (s *store) close() error { return errors.Join(s.db.Close(), s.mark.Close()) }
