@@ -21,7 +21,7 @@ func clusterCommands(topologies []*topology.Topology) []*cobra.Command {
 		submitCommand(topologies), statusCommand(), listCommand(), statusOf("activate", "Let the spouts of a topology emit again", cluster.Active),
 		statusOf("deactivate", "Let the spouts of a topology emit nothing for now", cluster.Inactive),
 		rebalanceCommand(), killCommand(),
-		membersCommand(), drainCommand(), leaveCommand(), forgetCommand(),
+		membersCommand(), drainCommand(), leaveCommand(), forgetCommand(), recoverCommand(),
 	}
 }
 

@@ -43,6 +43,7 @@ const (
 //	prog submit NAME            a topology to a cluster, through any of its nodes
 //	prog status [NAME]          of it; also activate, deactivate, rebalance, kill
 //	prog members                the nodes; also drain, leave, forget
+//	prog recover                one node goes on when the quorum is lost for ever
 //	prog --version              what it is built of
 //
 // A program of one topology runs it without being told its name. The first

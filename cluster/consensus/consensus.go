@@ -272,8 +272,11 @@ func (l *Log) Servers() []cluster.Server {
 	if f.Error() != nil {
 		return nil
 	}
-	var all []cluster.Server
-	for _, s := range f.Configuration().Servers {
+	return places(f.Configuration())
+}
+
+func places(c raft.Configuration) (all []cluster.Server) {
+	for _, s := range c.Servers {
 		addr, node, err := place(s.Address)
 		if err != nil {
 			continue // not written by us

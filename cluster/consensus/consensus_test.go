@@ -231,6 +231,7 @@ func TestSnapshot(t *testing.T) {
 		require.Equal(t, 1, all[2].tape.restored)
 
 		fresh := n.start(t, "new:1", t.TempDir(), false, nil)
+		require.NoError(t, fresh.id.Adopt(all[0].id.Cluster()))
 		require.NoError(t, all[0].do(func(done func(error)) { all[0].log.AddNonvoter(fresh.node(), fresh.addr, done) }))
 		same(t, want, fresh)
 		require.Equal(t, 1, fresh.tape.restored)
@@ -264,6 +265,7 @@ func TestWiped(t *testing.T) {
 		all[1].stop()
 		wiped := n.start(t, old.addr, t.TempDir(), false, nil)
 		require.NotEqual(t, old.node(), wiped.node())
+		require.NoError(t, wiped.id.Adopt(all[0].id.Cluster()))
 		require.True(t, isAny(all[0].propose("b"), ErrUnsure, ErrNotLeader), "one of three cannot agree with itself and a stranger")
 		require.Empty(t, wiped.tape.all())
 

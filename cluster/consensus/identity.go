@@ -66,6 +66,15 @@ func Identify(dir string) (*Identity, error) {
 	return i, nil
 }
 
+// IsNode reports whether a directory is that of a node.
+func IsNode(dir string) (bool, error) {
+	_, err := os.Stat(filepath.Join(dir, identityFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func newNode() cluster.NodeID {
 	for {
 		var b [8]byte
@@ -149,10 +158,19 @@ func (i *Identity) Cluster() string {
 
 // Found makes a new cluster of this node alone: it gets a random id, and Open will begin
 // its log. It is refused if the node belongs to one.
-func (i *Identity) Found() error {
+func (i *Identity) Found() error { return i.join(newCluster(), true) }
+
+func newCluster() string {
 	var b [8]byte
 	rand.Read(b[:])
-	return i.join(hex.EncodeToString(b[:]), true)
+	return hex.EncodeToString(b[:])
+}
+
+// renew gives the node another cluster, in which it is alone.
+func (i *Identity) renew() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.change(func(is *identity) { is.Cluster = newCluster() })
 }
 
 // Adopt makes the node one of a cluster's for good. It is refused if it belongs to

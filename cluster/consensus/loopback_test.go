@@ -28,6 +28,8 @@ func TestLoopback(t *testing.T) {
 		require.NoError(t, err)
 		if i == 0 {
 			require.NoError(t, id.Found())
+		} else {
+			require.NoError(t, id.Adopt(all[0].id.Cluster()))
 		}
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"log/slog"
 	"net"
@@ -17,12 +18,13 @@ import (
 	"github.com/egretstream/egret/cluster"
 )
 
-// Who dials says first whom it wants and who it is. raft itself does not: a leader would
-// take the answers of a node for those of another that had its address before, and count
-// them twice.
+// Who dials says first whom it wants, who it is, and of which cluster. raft itself does
+// not: a leader would take the answers of a node for those of another that had its address
+// before, and count them twice; and servers of a cluster that was given up, see Recover,
+// would be listened to by those that went on without them.
 const (
-	greeting      = "EGL1"
-	greetingBytes = len(greeting) + 8 + 8
+	greeting      = "EGL2"
+	greetingBytes = len(greeting) + 8 + 8 + 8
 	patience      = 10 * time.Second // for a greeting
 )
 
@@ -43,6 +45,7 @@ func place(a raft.ServerAddress) (addr string, node cluster.NodeID, err error) {
 // stays when it is closed; raft closes only those that it uses.
 type stream struct {
 	net.Listener
+	id     *Identity
 	self   cluster.NodeID
 	addr   string
 	dial   func(ctx context.Context, addr string) (net.Conn, error)
@@ -57,7 +60,7 @@ type stream struct {
 }
 
 func newStream(c *Config, node cluster.NodeID, logger *slog.Logger) *stream {
-	s := &stream{Listener: c.Listener, self: node, addr: c.Addr, dial: c.Dial, logger: logger, open: map[*conn]struct{}{}}
+	s := &stream{Listener: c.Listener, id: c.Identity, self: node, addr: c.Addr, dial: c.Dial, logger: logger, open: map[*conn]struct{}{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -93,12 +96,20 @@ func (s *stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, e
 	}
 	b := binary.LittleEndian.AppendUint64([]byte(greeting), uint64(node))
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.self))
+	b = binary.LittleEndian.AppendUint64(b, s.cluster())
 	_ = c.SetWriteDeadline(time.Now().Add(timeout))
 	if _, err := c.Write(b); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	_ = c.SetWriteDeadline(time.Time{})
 	return s.keep(&conn{Conn: c, stream: s})
+}
+
+// cluster stands for the id of the cluster, whatever its length.
+func (s *stream) cluster() uint64 {
+	sum := fnv.New64a()
+	sum.Write([]byte(s.id.Cluster()))
+	return sum.Sum64()
 }
 
 func (s *stream) keep(c *conn) (net.Conn, error) {
@@ -160,8 +171,14 @@ func (c *conn) greet() error {
 	}
 	to := cluster.NodeID(binary.LittleEndian.Uint64(b[len(greeting):]))
 	from := cluster.NodeID(binary.LittleEndian.Uint64(b[len(greeting)+8:]))
-	if to != c.stream.self {
-		err := fmt.Errorf("node %v looks for node %v where node %v is now", from, to, c.stream.self)
+	var err error
+	switch {
+	case to != c.stream.self:
+		err = fmt.Errorf("node %v looks for node %v where node %v is now", from, to, c.stream.self)
+	case binary.LittleEndian.Uint64(b[len(greeting)+16:]) != c.stream.cluster():
+		err = fmt.Errorf("node %v is of another cluster", from)
+	}
+	if err != nil {
 		c.stream.logger.Debug("a connection is refused", "because", err)
 		return err
 	}
