@@ -341,7 +341,11 @@ func (k *keeper) saved(m saved) {
 	if len(places) > 0 && m.refused > 0 {
 		task := k.s.ms[k.save[places[0]].task]
 		task.Stale.Add(int64(m.refused))
-		k.s.set.Event(&Notice{Task: task.Name, Text: fmt.Sprintf("positions refused by the store: %d; it has later ones of the same splits, which another run must have saved: see that no other run uses the same state directory, and start this one again", m.refused)})
+		// On several nodes they are those of lives that went on elsewhere, until this node has
+		// read of that: as with any life that is over, they are counted, and nobody has to act.
+		if k.s.part == nil {
+			k.s.set.Event(&Notice{Task: task.Name, Text: fmt.Sprintf("positions refused by the store: %d; it has later ones of the same splits, which another run must have saved: see that no other run uses the same state directory, and start this one again", m.refused)})
+		}
 	}
 	k.save, k.letters = nil, nil
 	if k.closing {

@@ -41,6 +41,8 @@ type halves struct {
 	most     int  // bytes of a parcel that may travel
 	local    bool // tuples stay on their node if they can
 	dead     []*task.DeadLetter
+	notices  []string
+	refuse   bool // positions: later lives have saved them
 }
 
 type hub struct {
@@ -128,6 +130,10 @@ func (b *hub) Receive(ctx actor.Context, msg any) {
 			}
 			b.h.saved[p.Component][p.Split] = p.Position
 		}
+		if b.h.refuse {
+			ctx.Send(b.sup, task.Saved{Refused: len(m.Positions)})
+			return
+		}
 		ctx.Send(b.sup, task.Saved{})
 	case task.Ended:
 		b.ended, b.endedIn = m.Yes, m.Epoch
@@ -171,8 +177,11 @@ func (h *halves) begin(seed uint64) *halves {
 	})
 	set := newStage(t, seed, nothing).scene.set
 	set.Event = func(e task.Event) {
-		if d, is := e.(*task.DeadLetter); is {
-			h.dead = append(h.dead, d)
+		switch e := e.(type) {
+		case *task.DeadLetter:
+			h.dead = append(h.dead, e)
+		case *task.Notice:
+			h.notices = append(h.notices, e.Text)
 		}
 	}
 	set.Store, set.Tap = nil, nil
@@ -448,4 +457,20 @@ func TestShareEndsInEachPlan(t *testing.T) {
 		})
 	}
 	h.finish(true)
+}
+
+// Positions that later lives have saved, on other nodes, are counted. It is not said that
+// another run has them: that is what moving a task looks like.
+func TestPositionsOfLaterLives(t *testing.T) {
+	h := newHalves(t, 1)
+	h.refuse = true
+	h.finish(true)
+	stale := int64(0)
+	for i := range h.ms {
+		for _, m := range h.ms[i] {
+			stale += m.Stale.Load()
+		}
+	}
+	require.Positive(t, stale)
+	require.Empty(t, h.notices)
 }
