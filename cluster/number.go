@@ -1,6 +1,10 @@
 package cluster
 
-import "github.com/egretstream/egret/tuple"
+import (
+	"math/bits"
+
+	"github.com/egretstream/egret/tuple"
+)
 
 // number returns a plan with the ids that all tasks have from now on. Those of old have
 // their home and epoch. A component that has as many tasks as in old keeps its ids; one
@@ -8,7 +12,11 @@ import "github.com/egretstream/egret/tuple"
 //
 // An id stands for one task of one component for ever: what is retired may come back as
 // the same task, in a later epoch, and never as another one. Nodes skip plans, so nobody
-// could rely on having seen an id as nobody's in between.
+// could rely on having seen an id as nobody's in between. So ids are only ever used again
+// within a component, and new ones are made in powers of two: the others are those of tasks
+// that it may have later. Then a component has at most nine times as many ids as it ever had
+// tasks, however often it is changed: at most two runs of each power of two, beside those
+// that it had in the beginning.
 func number(components []Component, old *Plan) (*Plan, error) {
 	if old != nil && len(old.Components) != len(components) {
 		return nil, refuse(ErrInvalid, "the plan is for %d components, and there are %d", len(old.Components), len(components))
@@ -47,12 +55,16 @@ func number(components []Component, old *Plan) (*Plan, error) {
 			return nil, refuse(ErrFull, "there is no room for %d more tasks among the 1,048,576 ids of a topology", k.Parallel)
 		}
 		next.Components[c] = Layout{tuple.TaskID(first), k.Parallel}
-		for i := range k.Parallel {
+		room := k.Parallel
+		if old != nil && first+k.Parallel > len(next.Tasks) {
+			room = min(1<<bits.Len(uint(k.Parallel-1)), mostTasks-first)
+		}
+		for i := range room {
 			id := first + i
 			if id == len(next.Tasks) {
 				next.Tasks, used = append(next.Tasks, Task{}), append(used, false)
 			}
-			next.Tasks[id], used[id] = Task{Component: c, Index: i}, true
+			next.Tasks[id], used[id] = Task{Component: c, Index: i}, i < k.Parallel
 		}
 	}
 	return next, nil

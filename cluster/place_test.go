@@ -422,7 +422,7 @@ func TestIDs(t *testing.T) {
 	require.Equal(t, []Layout{{8, 4}, {2, 2}}, p.Components)
 	resize("c1", 7)
 	require.Equal(t, []Layout{{8, 4}, {12, 7}}, p.Components, "the end grows")
-	require.Len(t, p.Tasks, 19)
+	require.Len(t, p.Tasks, 20, "to a power of two")
 
 	// They are used up, unless a gap is wide enough.
 	p = inForce(p)
