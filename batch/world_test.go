@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -157,13 +158,14 @@ func (w *world) play(steps int) (err error) {
 		}
 	}
 	w.faulty = false
+	w.pick = rand.New(rand.NewPCG(1, 1)).IntN // fair: rapid draws small numbers more often
 	for w.late = nil; len(w.leads) > 1; {
 		w.leads = w.leads[1:] // they have gone in the end
 	}
 	w.news = []int{0}
 	w.must(w.leads[0].phase != Stopped, "the last life is replaced")
 	w.done = w.leads[0].phase == Finishing
-	for range 6000 {
+	for range 100_000 { // one patience, at its longest, is some thousand steps of saying again
 		if w.step(); w.done || w.fatal {
 			break
 		}
