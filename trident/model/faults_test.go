@@ -1,0 +1,108 @@
+package model
+
+import "slices"
+
+// fault does some harm.
+func (w *world) fault() {
+	i := w.r.IntN(w.tasks)
+	switch n := w.r.IntN(12); {
+	case n < 5:
+		w.kill(i, w.chance(2))
+	case n < 7:
+		w.tell("the coordinator is replaced")
+		w.appoint()
+	case n == 7:
+		s := w.r.IntN(splits)
+		w.unreadable[s] = !w.unreadable[s]
+		w.tell("split %d cannot be read: %v", s, w.unreadable[s])
+	case n == 8:
+		s := w.r.IntN(splits)
+		w.unlisted[s] = !w.unlisted[s]
+		w.tell("split %d is not there: %v", s, w.unlisted[s])
+	case n == 9:
+		w.corrupt++
+	case w.states>>i&1 == 0:
+		w.kill(i, w.chance(2))
+	case w.stores && w.chance(2):
+		if w.chance(2) {
+			if w.rewind(w.current[i].copy, false) {
+				w.tell("the store of task %d is an older one", i)
+				w.kill(i, w.chance(2))
+			}
+		} else if w.rewind(w.current[i].copy, true) {
+			w.tell("the store of task %d has lost something, and its task lives", i)
+		}
+	case w.moves && !w.memory && w.chance(2):
+		if w.moving == 0 {
+			w.moving = i
+		}
+	default:
+		w.tell("the store of task %d crashes", i)
+		w.crash(w.current[i].copy)
+		if w.chance(2) {
+			w.kill(i, w.chance(2))
+		}
+	}
+}
+
+// heal ends what does not end by itself.
+func (w *world) heal() {
+	w.tell("healed")
+	w.unreadable, w.unlisted, w.corrupt = [splits]bool{}, [splits]bool{}, 0
+}
+
+// kill ends an incarnation for all others. A zombie does not know that.
+func (w *world) kill(i int, zombie bool) {
+	old := w.current[i]
+	w.tell("task %d.%d dies; zombie: %v", i, old.inc, zombie)
+	w.deaths++
+	if w.memory && w.kind[i] == state {
+		w.copies[i] = append(w.copies[i], &store{})
+		w.record.place[i] = len(w.copies[i]) - 1
+		w.storeFault = true
+	}
+	w.current[i] = w.newTask(i, old.inc+1)
+	w.lives[i] = append(w.lives[i], w.current[i])
+	if !zombie {
+		w.lives[i] = slices.DeleteFunc(w.lives[i], func(t *task) bool { return t == old })
+	}
+}
+
+// move is what a coordinator does for a planned move. It says whether it is busy with it.
+func (w *world) move(co *coordinator) bool {
+	if w.moving == 0 {
+		return false
+	}
+	busy := w.off.has(moveBusy)
+	switch {
+	case co.moving == 0:
+		if co.next-1 != co.committed && !busy {
+			return false // what is in flight is committed first
+		}
+		co.moving = w.moving
+		t := w.current[co.moving]
+		w.ops = append(w.ops, &op{kind: copying, task: t, store: t.copy, co: co, txid: co.moves})
+	case co.copy != 0:
+		w.append(co, entry{kind: places, txid: co.committed, task: co.moving, copy: co.copy})
+		co.moving, co.copy = 0, 0
+		return true
+	}
+	return !busy
+}
+
+// copied has made a durable copy of a store.
+func (w *world) copied(o *op) {
+	o.store.sync()
+	i := o.task.id
+	w.copies[i] = append(w.copies[i], &store{synced: o.store.synced})
+	w.tell("the state of task %d is copied, at %v", i, o.store.synced.last)
+	w.bag = append(w.bag, control{kind: copyDone, co: o.co, seq: o.txid, copy: len(w.copies[i]) - 1})
+}
+
+// moved is the plan's entry: from here on the copy is the state.
+func (w *world) moved(e entry) {
+	w.record.place[e.task] = e.copy
+	w.moving = 0
+	w.tell("copy %d is the state of task %d", e.copy, e.task)
+	w.kill(e.task, w.chance(2))
+}

@@ -1,0 +1,171 @@
+package model
+
+import "slices"
+
+// fixing are the ranges of a txid, recorded before its commit.
+type fixing struct {
+	txid  int
+	spans [splits]span
+}
+
+// A record is what is durable of the batch group, besides its stores.
+type record struct {
+	epoch, committed int
+	positions        [splits]int
+	fixed            fixing
+	last             [2][groups]stamp
+	place            [maxTasks]int // which copy is the state
+	stopped          string
+	stoppedAt        int
+}
+
+func (r *record) done() bool { return read(r.positions) }
+
+type entryKind uint8
+
+const (
+	epoch entryKind = iota
+	fixes
+	commits
+	places
+	stopped
+)
+
+// An entry is on its way to the record.
+type entry struct {
+	kind      entryKind
+	co        *coordinator
+	seq       int
+	epoch     int
+	txid      int
+	positions [splits]int
+	fixed     fixing
+	last      [2][groups]stamp
+	task      int
+	copy      int
+	why       string
+}
+
+func (w *world) append(co *coordinator, e entry) {
+	co.seq++
+	co.pending = true
+	e.co, e.seq = co, co.seq
+	if e.kind != epoch {
+		e.epoch = co.epoch
+	}
+	w.entries = append(w.entries, e)
+	if w.left > 0 && w.chance(20) {
+		w.bag = append(w.bag, control{kind: unanswered, co: co, seq: e.seq})
+	}
+}
+
+// apply is the one point at which entries are compared.
+func (w *world) apply(i int) {
+	e := w.entries[i]
+	if w.left == 0 || !w.chance(20) { // else it comes again
+		w.entries = slices.Delete(w.entries, i, i+1)
+	}
+	ok := w.accepts(e)
+	r := &w.record
+	if ok {
+		switch e.kind {
+		case epoch:
+			r.epoch = e.epoch
+		case fixes:
+			r.fixed = e.fixed
+		case commits:
+			r.committed, r.positions, r.last, r.fixed = e.txid, e.positions, e.last, e.fixed
+			w.remember(e)
+		case places:
+			w.moved(e)
+		case stopped:
+			r.stopped, r.stoppedAt = e.why, e.txid
+		}
+	}
+	w.tell("entry %d of epoch %d, txid %d: %v, %v", e.kind, e.epoch, e.txid, ok, r.positions)
+	if w.left > 0 && w.chance(20) {
+		w.bag = append(w.bag, control{kind: unanswered, co: e.co, seq: e.seq})
+		return
+	}
+	w.bag = append(w.bag, control{kind: answered, co: e.co, seq: e.seq, ok: ok, entry: e, after: *r})
+}
+
+func (w *world) accepts(e entry) bool {
+	r := &w.record
+	if r.stopped != "" {
+		return false
+	}
+	if e.kind == epoch {
+		return e.epoch > r.epoch
+	}
+	if e.kind == places && w.off.has(moveUnconditional) {
+		return true
+	}
+	if e.epoch != r.epoch && !w.off.has(noEpoch) {
+		return false
+	}
+	switch e.kind {
+	case fixes:
+		return e.txid == r.committed+1 && (r.fixed.txid != e.txid || r.fixed == e.fixed || w.off.has(fixChanges))
+	case commits:
+		return e.txid == r.committed+1 || w.off.has(noTxid)
+	case places:
+		return e.txid == r.committed
+	}
+	return true
+}
+
+// answer tells a coordinator what became of its entry.
+func (w *world) answer(co *coordinator, c control) {
+	if c.seq != co.seq {
+		return
+	}
+	if c.kind == unanswered {
+		if w.off.has(unknownIsRefused) && co.round != nil {
+			w.beginRound(co, "an entry without an answer")
+			return
+		}
+		w.tell("epoch %d ends: it does not know what became of its entry", co.epoch)
+		co.over = true
+		return
+	}
+	co.pending = false
+	if !c.ok {
+		w.tell("epoch %d ends: its entry was refused", co.epoch)
+		co.over = true
+		return
+	}
+	co.progress = w.steps
+	switch e := c.entry; e.kind {
+	case epoch:
+		after := c.after
+		if w.off.has(readBeforeEpoch) {
+			after = co.before
+		}
+		co.epoch = e.epoch
+		co.fixed = after.fixed
+		co.round = &round{committed: after.committed, positions: after.positions, last: after.last}
+		w.beginRound(co, "a new epoch")
+	case fixes:
+		co.fixed = e.fixed
+	case commits:
+		r := *co.round
+		r.committed, r.positions, r.last = e.txid, e.positions, e.last
+		co.round, co.fixed = &r, e.fixed
+		for i := range w.tasks {
+			if w.readers>>i&1 != 0 {
+				w.send(control{kind: committed, to: i, inc: co.view[i], at: co.at, txid: e.txid})
+			}
+		}
+	case places:
+		w.beginRound(co, "a state has moved")
+	}
+}
+
+// appoint makes a new coordinator. The one before may go on.
+func (w *world) appoint() {
+	w.coordinators = slices.DeleteFunc(w.coordinators, func(co *coordinator) bool { return co.over })
+	co := &coordinator{failures: map[int]int{}, before: w.record}
+	w.coordinators = append(w.coordinators, co)
+	w.append(co, entry{kind: epoch, epoch: w.record.epoch + 1})
+}
