@@ -328,7 +328,7 @@ func (w *world) settle(co *coordinator, n int) bool {
 			return false
 		}
 		if w.fixed && co.fixed.txid != n && !w.off.has(noFix) {
-			w.append(co, entry{kind: fixes, txid: n, fixed: fixing{n, p.spans}})
+			w.append(co, entry{kind: fixes, txid: n, fixed: fixing{n, ranges(p, co.positions)}})
 			return true
 		}
 		if w.off.has(positionsFirst) {
@@ -363,7 +363,7 @@ func (w *world) settle(co *coordinator, n int) bool {
 	}
 	// Batches are pipelined, so the ranges of the next one may be known already.
 	if q := co.batch(n + 1); w.fixed && q.emitted == w.spouts && q.ready == w.ends && w.chance(2) {
-		e.fixed = fixing{n + 1, q.spans}
+		e.fixed = fixing{n + 1, ranges(q, e.positions)}
 	}
 	w.append(co, e)
 	return true
@@ -375,6 +375,18 @@ func (co *coordinator) behind(p *progress) [splits]int {
 	for s := range splits {
 		if p.read>>s&1 != 0 {
 			all[s] = p.spans[s].to
+		}
+	}
+	return all
+}
+
+// ranges returns those of all splits. One that is not read has an empty range at
+// its position: it may be there again when the batch is repeated.
+func ranges(p *progress, positions [splits]int) [splits]span {
+	all := p.spans
+	for s := range splits {
+		if p.read>>s&1 == 0 {
+			all[s] = span{positions[s], positions[s]}
 		}
 	}
 	return all
