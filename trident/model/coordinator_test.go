@@ -303,6 +303,7 @@ func (w *world) ended(co *coordinator) string {
 		return "there are other splits"
 	}
 	if w.steps-co.progress > patience && !w.off.has(noBackstop) {
+		w.idle = true
 		return "no progress"
 	}
 	return ""

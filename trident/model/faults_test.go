@@ -2,45 +2,72 @@ package model
 
 import "slices"
 
+// A harm is a kind of fault.
+type harm uint8
+
+const (
+	killing    harm = iota
+	replacing       // the coordinator, which goes on
+	unreading       // a split cannot be read, or can again
+	unlisting       // a split is not there, or is there again
+	corrupting      // a tuple cannot be read
+	crashing        // a store, with what it has not synced
+	moving          // a state is to move
+	harms
+	// With stores that may lose what they have acknowledged.
+	ageing  // a store is as it was once, and its task begins anew
+	rewound // a store is as it was once in the same round, and its task lives
+)
+
 // fault does some harm.
 func (w *world) fault() {
+	h := w.likely
+	if w.chance(2) {
+		h = harm(w.r.IntN(int(harms)))
+	}
 	i := w.r.IntN(w.tasks)
-	switch n := w.r.IntN(12); {
-	case n < 5:
+	if h >= crashing {
+		for w.states>>i&1 == 0 {
+			i = w.r.IntN(w.tasks)
+		}
+	}
+	if h == crashing && w.stores {
+		h = []harm{crashing, ageing, rewound}[w.r.IntN(3)]
+	}
+	switch h {
+	case killing:
 		w.kill(i, w.chance(2))
-	case n < 7:
+	case replacing:
 		w.tell("the coordinator is replaced")
 		w.appoint()
-	case n == 7:
+	case unreading:
 		s := w.r.IntN(splits)
 		w.unreadable[s] = !w.unreadable[s]
 		w.tell("split %d cannot be read: %v", s, w.unreadable[s])
-	case n == 8:
+	case unlisting:
 		s := w.r.IntN(splits)
 		w.unlisted[s] = !w.unlisted[s]
 		w.tell("split %d is not there: %v", s, w.unlisted[s])
-	case n == 9:
+	case corrupting:
 		w.corrupt++
-	case w.states>>i&1 == 0:
-		w.kill(i, w.chance(2))
-	case w.stores && w.chance(2):
-		if w.chance(2) {
-			if w.rewind(w.current[i].copy, false) {
-				w.tell("the store of task %d is an older one", i)
-				w.kill(i, w.chance(2))
-			}
-		} else if w.rewind(w.current[i].copy, true) {
-			w.tell("the store of task %d has lost something, and its task lives", i)
-		}
-	case w.moves && !w.memory && w.chance(2):
-		if w.moving == 0 {
-			w.moving = i
-		}
-	default:
+	case crashing:
 		w.tell("the store of task %d crashes", i)
 		w.crash(w.current[i].copy)
 		if w.chance(2) {
 			w.kill(i, w.chance(2))
+		}
+	case moving:
+		if w.moving == 0 && !w.memory {
+			w.moving = i
+		}
+	case ageing:
+		if w.rewind(w.current[i].copy, false) {
+			w.tell("the store of task %d is an older one", i)
+			w.kill(i, w.chance(2))
+		}
+	case rewound:
+		if w.rewind(w.current[i].copy, true) {
+			w.tell("the store of task %d has lost something, and its task lives", i)
 		}
 	}
 }

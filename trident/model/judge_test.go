@@ -139,6 +139,8 @@ func (w *world) verdict() (outcome, detail string) {
 		return broken, w.wrong
 	case w.markers > maxBatches && w.off == 0:
 		return broken, fmt.Sprint(w.markers, " markers on a link")
+	case w.idle && w.faults == 0 && w.poison < 0:
+		return stuck, "no progress, without any fault"
 	case w.record.stopped == "store" && w.storeFault:
 		return halted, "a store has lost something"
 	case w.record.stopped == "poison" && w.poisonFor < 0:

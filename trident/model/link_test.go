@@ -17,13 +17,13 @@ type link struct {
 	saying   bool // a limit is on its way
 }
 
-func (t *task) link(to, inc int) *link {
+func (w *world) link(t *task, to, inc int) *link {
 	for _, l := range t.links {
 		if l.to == to && l.inc == inc {
 			return l
 		}
 	}
-	l := &link{from: t, to: to, inc: inc, limit: window}
+	l := &link{from: t, to: to, inc: inc, limit: w.window}
 	t.links = append(t.links, l)
 	return l
 }
@@ -38,7 +38,7 @@ func (w *world) put(t *task, to int, m message) {
 		w.send(control{kind: markerCame, to: to, inc: inc, at: m.at, txid: m.txid, from: t})
 		return
 	}
-	l := t.link(to, inc)
+	l := w.link(t, to, inc)
 	if !m.marker {
 		l.total++
 		l.held++
@@ -138,7 +138,7 @@ func (w *world) credit(l *link) {
 
 func (w *world) limited(l *link) {
 	l.saying = false
-	l.limit = max(l.limit, l.executed+window)
+	l.limit = max(l.limit, l.executed+w.window)
 	w.flush(l)
 }
 

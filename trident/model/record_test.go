@@ -44,6 +44,7 @@ type entry struct {
 	task      int
 	copy      int
 	why       string
+	again     bool // it was applied, and comes once more
 }
 
 func (w *world) append(co *coordinator, e entry) {
@@ -62,8 +63,13 @@ func (w *world) append(co *coordinator, e entry) {
 // apply is the one point at which entries are compared.
 func (w *world) apply(i int) {
 	e := w.entries[i]
-	if w.left == 0 || !w.chance(20) { // else it comes again
+	if e.again && w.left > 0 && !w.chance(20) {
+		return // late
+	}
+	if e.again || w.left == 0 || !w.chance(20) {
 		w.entries = slices.Delete(w.entries, i, i+1)
+	} else {
+		w.entries[i].again = true
 	}
 	ok := w.accepts(e)
 	r := &w.record

@@ -262,7 +262,7 @@ func (w *world) begin(t *task) {
 			if t.owned>>s&1 == 0 {
 				continue
 			}
-			to := min(p+w.r.IntN(3), perSplit)
+			to := min(p+w.r.IntN(4), perSplit)
 			if c.fixed != nil && !w.off.has(fixNotKept) {
 				to = c.fixed[s].to
 			}

@@ -8,11 +8,10 @@ import (
 
 const (
 	splits     = 3
-	perSplit   = 7 // messages
+	perSplit   = 10 // messages
 	keys       = 5
 	groups     = 3 // of keys
 	maxBatches = 3
-	window     = 2 // tuples of one link
 	maxReplays = 3
 	patience   = 4000  // steps without progress before the backstop
 	budget     = 60000 // steps of a run
@@ -46,25 +45,22 @@ type config struct {
 	shape     shape
 	fixed     bool // states {txid, value} and a transactional spout; else previous values
 	faults    int  // how many
+	likely    harm // half of them are like this
+	window    int  // tuples that a link lets through
 	stores    bool // stores may lose what they have acknowledged
 	memory    bool // stores end with their task
-	moves     bool
-	poison    int // id that fails, or -1
-	poisonFor int // times, or -1 for ever
+	poison    int  // id that fails, or -1
+	poisonFor int  // times, or -1 for ever
 }
 
 func draw(seed uint64, off set) config {
 	r := rand.New(rand.NewPCG(seed, 1))
-	c := config{seed: seed, off: off, shape: shape(r.IntN(int(shapes))), fixed: r.IntN(4) == 0, faults: r.IntN(8), poison: -1}
+	c := config{seed: seed, off: off, shape: shape(r.IntN(int(shapes))), fixed: r.IntN(4) == 0, faults: r.IntN(8), likely: harm(r.IntN(int(harms))), window: 1 + r.IntN(3), poison: -1}
 	c.stores = r.IntN(8) == 0
 	c.memory = r.IntN(16) == 0
-	c.moves = r.IntN(4) == 0
 	if r.IntN(4) == 0 {
 		c.poison = r.IntN(splits * perSplit)
 		c.poisonFor = r.IntN(maxReplays+1) - 1
-	}
-	if c.shape == reads && !off.has(readNewest) {
-		c.fixed = false // T13: what is read for a write keeps previous values
 	}
 	return c
 }
@@ -201,12 +197,16 @@ type world struct {
 	corrupt    int // tuples to come that cannot be read
 	moving     int // state task that is to move, or 0
 	deaths     int
-	markers    int // most markers of one round on one link
+	idle       bool // the backstop was needed
+	markers    int  // most markers of one round on one link
 	storeFault bool
 	wrong      string // a claim of the rules that does not hold
 }
 
 func newWorld(c config, log io.Writer) *world {
+	if c.shape == reads {
+		c.fixed = c.off.has(readNewest) // T13: what is read for a write keeps previous values
+	}
 	w := &world{config: c, graph: newGraph(c.shape), r: rand.New(rand.NewPCG(c.seed, 2)), log: log, left: c.faults}
 	for i := range w.tasks {
 		if w.kind[i] == state {
