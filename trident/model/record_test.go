@@ -66,7 +66,7 @@ func (w *world) apply(i int) {
 	if e.again && w.left > 0 && !w.chance(20) {
 		return // late
 	}
-	if e.again || w.left == 0 || !w.chance(20) {
+	if e.again || w.left == 0 || !w.chance(8) {
 		w.entries = slices.Delete(w.entries, i, i+1)
 	} else {
 		w.entries[i].again = true

@@ -57,7 +57,7 @@ type op struct {
 	round  *round // joining
 	txid   int
 	tuples []message
-	expect [groups]stamp // writing: what was left there; then what was left
+	expect [groups]stamp // writing: what the task has left there; joining: what it finds
 	co     *coordinator  // copying
 
 	applied, told bool
@@ -80,7 +80,9 @@ func (w *world) work(i int) {
 			return
 		}
 		o.applied = true
-		o.expect = t.last
+		if o.kind == joining {
+			o.expect = t.last
+		}
 		o.store.tail = append(o.store.tail, t)
 		if o.kind == writing && w.off.has(wroteBeforeDurable) || o.kind == joining && w.off.has(joinedEarly) {
 			w.finish(o)
@@ -207,12 +209,17 @@ func (w *world) finish(o *op) {
 		return
 	}
 	o.told = true
-	t.expect = o.expect
 	if o.kind == joining {
+		t.expect = o.expect
 		w.report(t, control{kind: joined})
 		return
 	}
 	t.writing, t.written = false, o.txid
+	for g := range groups {
+		if o.touched>>g&1 != 0 { // of the others it has seen nothing to believe
+			t.expect[g] = stamp{o.at, o.txid}
+		}
+	}
 	if w.shape == behind && t.id < w.b {
 		for _, m := range o.values {
 			w.put(t, owner(w.b, m.key), m)

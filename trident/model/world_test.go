@@ -46,6 +46,7 @@ type config struct {
 	fixed     bool // states {txid, value} and a transactional spout; else previous values
 	faults    int  // how many
 	likely    harm // half of them are like this
+	pace      int  // between faults, in 16 steps
 	window    int  // tuples that a link lets through
 	stores    bool // stores may lose what they have acknowledged
 	memory    bool // stores end with their task
@@ -55,7 +56,7 @@ type config struct {
 
 func draw(seed uint64, off set) config {
 	r := rand.New(rand.NewPCG(seed, 1))
-	c := config{seed: seed, off: off, shape: shape(r.IntN(int(shapes))), fixed: r.IntN(4) == 0, faults: r.IntN(8), likely: harm(r.IntN(int(harms))), window: 1 + r.IntN(3), poison: -1}
+	c := config{seed: seed, off: off, shape: shape(r.IntN(int(shapes))), fixed: r.IntN(4) == 0, faults: r.IntN(8), likely: harm(r.IntN(int(harms))), pace: 4 << r.IntN(4), window: 1 + r.IntN(3), poison: -1}
 	c.stores = r.IntN(8) == 0
 	c.memory = r.IntN(16) == 0
 	if r.IntN(4) == 0 {
@@ -273,7 +274,7 @@ func (w *world) step() {
 		if w.coordinators[len(w.coordinators)-1].over {
 			w.appoint()
 		}
-		if w.left > 0 && w.chance(8) {
+		if w.left > 0 && w.chance(w.pace) {
 			w.left--
 			w.fault()
 			if w.left == 0 {
