@@ -74,7 +74,8 @@ type coordinator struct {
 	batches       [8]progress
 	failures      map[int]int
 	unlisted      [splits]bool
-	progress      int // step of the last one
+	known         [maxTasks]int // the lives that it has heard of
+	progress      int           // step of the last one
 	mismatch      bool
 	over          bool
 	before        record // as it was when the coordinator was appointed
@@ -209,7 +210,7 @@ func (w *world) beginRound(co *coordinator, why string) {
 	co.number++
 	r.at = attempt{co.epoch, co.number}
 	for i := range w.tasks {
-		r.view[i] = w.current[i].inc
+		r.view[i] = co.known[i]
 	}
 	co.unlisted = w.unlisted
 	if w.off.has(fixChanges) {
@@ -288,11 +289,10 @@ func (w *world) coordinate(co *coordinator) {
 
 // ended says why the round is over, "" if it is not.
 func (w *world) ended(co *coordinator) string {
-	if w.chance(12) {
-		for i := range w.tasks {
-			if co.view[i] == w.current[i].inc {
-				continue
-			}
+	if w.chance(2) {
+		i := w.r.IntN(w.tasks)
+		co.known[i] = w.current[i].inc
+		if co.view[i] != co.known[i] {
 			if w.off.has(countDeaths) && !co.pending && w.count(co, co.committed+1) {
 				return ""
 			}
@@ -304,6 +304,7 @@ func (w *world) ended(co *coordinator) string {
 	}
 	if w.steps-co.progress > patience && !w.off.has(noBackstop) {
 		w.idle = true
+		w.saw["backstop"]++
 		return "no progress"
 	}
 	return ""

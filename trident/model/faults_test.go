@@ -82,10 +82,11 @@ func (w *world) heal() {
 func (w *world) kill(i int, zombie bool) {
 	old := w.current[i]
 	w.tell("task %d.%d dies; zombie: %v", i, old.inc, zombie)
-	w.deaths++
+	w.saw["a death"]++
 	if w.memory && w.kind[i] == state {
 		w.copies[i] = append(w.copies[i], &store{})
 		w.record.place[i] = len(w.copies[i]) - 1
+		w.record.since[i] = old.inc + 1
 		w.storeFault = true
 	}
 	w.current[i] = w.newTask(i, old.inc+1)
@@ -130,6 +131,8 @@ func (w *world) copied(o *op) {
 func (w *world) moved(e entry) {
 	w.record.place[e.task] = e.copy
 	w.moving = 0
+	w.saw["moved"]++
 	w.tell("copy %d is the state of task %d", e.copy, e.task)
 	w.kill(e.task, w.chance(2))
+	w.record.since[e.task] = w.current[e.task].inc
 }

@@ -11,21 +11,19 @@ type result struct {
 	detail  string
 	steps   int
 	rounds  int
-	markers int
-	deaths  int
 	record  record
 }
 
 const (
-	fine    = "fine"
-	halted  = "halted" // stopped with a sentence, and for a reason
-	lost    = "lost"
-	doubled = "doubled"
-	both    = "lost and doubled"
-	wrong   = "wrong" // a value that no order of commits gives
-	stuck   = "stuck"
-	needles = "stopped" // without a reason
-	broken  = "broken"  // what the rules claim does not hold
+	fine     = "fine"
+	halted   = "halted" // stopped with a sentence, and for a reason
+	lost     = "lost"
+	doubled  = "doubled"
+	both     = "lost and doubled"
+	wrong    = "wrong" // a value that no order of commits gives
+	stuck    = "stuck"
+	needless = "stopped" // without a reason
+	broken   = "broken"  // what the rules claim does not hold
 )
 
 func (r result) good() bool { return r.outcome == fine || r.outcome == halted }
@@ -127,7 +125,7 @@ func (w *world) agrees() bool {
 }
 
 func (w *world) judge() result {
-	r := result{steps: w.steps, rounds: w.attempted, markers: w.markers, deaths: w.deaths, record: w.record}
+	r := result{steps: w.steps, rounds: w.attempted, record: w.record}
 	r.outcome, r.detail = w.verdict()
 	w.tell("%s %s", r.outcome, r.detail)
 	return r
@@ -145,13 +143,13 @@ func (w *world) verdict() (outcome, detail string) {
 		return halted, "a store has lost something"
 	case w.record.stopped == "poison" && w.poisonFor < 0:
 		if w.record.stoppedAt != w.record.committed+1 {
-			return needles, fmt.Sprintf("by txid %d, and %d is committed", w.record.stoppedAt, w.record.committed)
+			return needless, fmt.Sprintf("by txid %d, and %d is committed", w.record.stoppedAt, w.record.committed)
 		}
 		if w.fixed || w.storeFault {
 			return halted, "poison"
 		}
 	case w.record.stopped != "":
-		return needles, w.record.stopped
+		return needless, w.record.stopped
 	case !w.record.done():
 		return stuck, fmt.Sprint("committed ", w.record.committed)
 	case w.storeFault && !w.agrees() && !w.off.has(noCheck):

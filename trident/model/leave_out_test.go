@@ -37,7 +37,7 @@ var rows = []row{
 	{without(roundDuringAppend), nil, 2000, ""},
 	{without(unknownIsRefused), nil, 2000, ""},
 	{without(noBarrier), nil, 2000, ""},
-	{without(noView), likely(killing), 5000, ""},
+	{without(noView), likely(killing), 10000, ""},
 	{without(noSender), likely(killing), 300, "joined and the view say it already: a zombie sends to lives of its own round"},
 	{without(noOrder), nil, 2000, ""},
 	{without(markerWhereTuples), nil, 2000, ""},
@@ -56,6 +56,7 @@ var rows = []row{
 	{without(noReady), nil, 300, "a state writes only what is complete, and what is written too early is undone"},
 	{without(noFence), nil, 2000, ""},
 	{without(fenceOutside), likely(killing), 5000, ""},
+	{without(fenceOutside, noCheck), likely(killing), 5000, ""},
 	{without(fenceNoIncarnation), likely(killing), 300, "a round names one incarnation of each task"},
 	{without(joinedEarly), likely(crashing), 300, "a fence that is lost takes all later writes with it"},
 	{without(noChecksum), likely(crashing), 2000, ""},
@@ -84,6 +85,8 @@ var rows = []row{
 	{without(openAnyCopy), likely(moving), 2000, ""},
 	{without(openAnyCopy, noCheck), likely(moving), 2000, ""},
 	{without(openAnyCopy, txidOnly), likely(moving), 10000, ""},
+	{without(viewBehindPlan), likely(moving), 10000, ""},
+	{without(viewBehindPlan, noCheck), likely(moving), 10000, ""},
 	{without(countDeaths), likely(killing), 2000, ""},
 }
 

@@ -98,6 +98,7 @@ func (w *world) deliver(l *link) {
 	m := l.wire[0]
 	t := w.life(l.to, l.inc)
 	if t != nil && t.blocked() && t.joined && t.at == m.at {
+		w.saw["blocked"]++
 		return
 	}
 	l.wire = slices.Delete(l.wire, 0, 1)
@@ -113,6 +114,7 @@ func (w *world) deliver(l *link) {
 	credit := !m.marker
 	switch {
 	case !current:
+		w.saw["stale"]++
 		credit = credit && !w.off.has(staleKeepsCredit)
 	case m.marker:
 		w.marker(t, l.from.id, m.txid)

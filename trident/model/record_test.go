@@ -15,6 +15,7 @@ type record struct {
 	fixed            fixing
 	last             [2][groups]stamp
 	place            [maxTasks]int // which copy is the state
+	since            [maxTasks]int // the first life that may open it
 	stopped          string
 	stoppedAt        int
 }
@@ -131,12 +132,14 @@ func (w *world) answer(co *coordinator, c control) {
 			w.beginRound(co, "an entry without an answer")
 			return
 		}
+		w.saw["unanswered"]++
 		w.tell("epoch %d ends: it does not know what became of its entry", co.epoch)
 		co.over = true
 		return
 	}
 	co.pending = false
 	if !c.ok {
+		w.saw["refused by the record"]++
 		w.tell("epoch %d ends: its entry was refused", co.epoch)
 		co.over = true
 		return
@@ -149,6 +152,7 @@ func (w *world) answer(co *coordinator, c control) {
 			after = co.before
 		}
 		co.epoch = e.epoch
+		w.learn(co)
 		co.fixed = after.fixed
 		co.round = &round{committed: after.committed, positions: after.positions, last: after.last}
 		w.beginRound(co, "a new epoch")
@@ -164,7 +168,17 @@ func (w *world) answer(co *coordinator, c control) {
 			}
 		}
 	case places:
+		w.learn(co)
 		w.beginRound(co, "a state has moved")
+	}
+}
+
+// learn is what the plan says of lives. Those of earlier plans have other copies.
+func (w *world) learn(co *coordinator) {
+	for i, inc := range w.record.since {
+		if !w.off.has(viewBehindPlan) {
+			co.known[i] = max(co.known[i], inc)
+		}
 	}
 }
 
@@ -172,6 +186,9 @@ func (w *world) answer(co *coordinator, c control) {
 func (w *world) appoint() {
 	w.coordinators = slices.DeleteFunc(w.coordinators, func(co *coordinator) bool { return co.over })
 	co := &coordinator{failures: map[int]int{}, before: w.record}
+	for i := range w.tasks {
+		co.known[i] = 1 + w.r.IntN(w.current[i].inc) // news travels
+	}
 	w.coordinators = append(w.coordinators, co)
 	w.append(co, entry{kind: epoch, epoch: w.record.epoch + 1})
 }

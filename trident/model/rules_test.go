@@ -69,6 +69,7 @@ const (
 	moveBusy          // T18: a store is copied while batches are in flight
 	moveUnconditional // T18: the plan's entry does not say what was copied
 	openAnyCopy       // T18: a task opens whatever copy it finds
+	viewBehindPlan    // T18: a round may name lives of an earlier plan
 
 	countDeaths // T19: deaths count as failures
 
@@ -82,7 +83,7 @@ var ruleNames = strings.Fields(`roundOnly readBeforeEpoch failAtOnce roundDuring
 	noFence fenceOutside fenceNoIncarnation joinedEarly noChecksum anyOlder
 	noUndo undoToTxid noFix fixChanges fixNotKept readNewest fixedGoesOn
 	dirtyPositions forgetVanished positionsFirst noCheck txidOnly idleSilent equalsBefore
-	readAhead liveUncommitted moveBusy moveUnconditional openAnyCopy countDeaths`)
+	readAhead liveUncommitted moveBusy moveUnconditional openAnyCopy viewBehindPlan countDeaths`)
 
 func (r rule) String() string { return ruleNames[r] }
 

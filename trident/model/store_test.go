@@ -115,6 +115,7 @@ func (w *world) joinStore(t *table, o *op) bool {
 		case have.txid == c+1:
 			undo = true
 		default:
+			w.saw["a store that lost"]++
 			w.tell("task %d.%d: group %d of its store is at %v, the record says %v, committed %d", o.task.id, o.task.inc, g, have, told, c)
 			w.reportAt(o.task, o.at, control{kind: mismatch})
 			return false
@@ -126,6 +127,7 @@ func (w *world) joinStore(t *table, o *op) bool {
 	for k := range t.cells {
 		if t.cells[k].txid > c {
 			t.cells[k].value, t.cells[k].txid = t.cells[k].prev, c
+			w.saw["undone"]++
 			w.tell("task %d.%d undoes key %d: %x", o.task.id, o.task.inc, k, t.cells[k].value)
 		}
 	}
@@ -165,6 +167,7 @@ func (w *world) fits(t *table, o *op) bool {
 
 func (w *world) writeStore(t *table, o *op) bool {
 	if !w.off.has(noFence) && !w.off.has(fenceOutside) && !w.fits(t, o) {
+		w.saw["refused by a store"]++
 		w.tell("task %d.%d: a write of txid %d in round %v is refused", o.task.id, o.task.inc, o.txid, o.at)
 		return false
 	}
@@ -176,6 +179,9 @@ func (w *world) writeStore(t *table, o *op) bool {
 			switch {
 			case w.fixed:
 				skip[m.key] = c.txid == o.txid
+				if skip[m.key] {
+					w.saw["skipped"]++
+				}
 			case c.txid == o.txid:
 				c.value = c.prev // Storm's rule
 			default:

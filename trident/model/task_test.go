@@ -132,11 +132,9 @@ func (w *world) execute(t *task, from int, m message) (held bool) {
 			w.fail(t, m.txid, true)
 			return false
 		}
-		to := w.a
+		to := owner(w.a, m.key)
 		if w.shape == reads {
 			to = w.next[t.id][w.r.IntN(2)]
-		} else {
-			to = owner(w.a, m.key)
 		}
 		b.sent |= 1 << to
 		w.put(t, to, m)
@@ -268,6 +266,7 @@ func (w *world) begin(t *task) {
 			}
 			if w.unreadable[s] && to > p {
 				if c.fixed != nil && !w.off.has(fixedGoesOn) {
+					w.saw["waited for a split"]++
 					return // T14: it waits
 				}
 				to = p

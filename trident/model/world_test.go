@@ -195,20 +195,20 @@ type world struct {
 	left       int // faults to come
 	unreadable [splits]bool
 	unlisted   [splits]bool
-	corrupt    int // tuples to come that cannot be read
-	moving     int // state task that is to move, or 0
-	deaths     int
+	corrupt    int  // tuples to come that cannot be read
+	moving     int  // state task that is to move, or 0
 	idle       bool // the backstop was needed
 	markers    int  // most markers of one round on one link
 	storeFault bool
-	wrong      string // a claim of the rules that does not hold
+	saw        map[string]int // what has happened, to see that a run is not idle
+	wrong      string         // a claim of the rules that does not hold
 }
 
 func newWorld(c config, log io.Writer) *world {
 	if c.shape == reads {
 		c.fixed = c.off.has(readNewest) // T13: what is read for a write keeps previous values
 	}
-	w := &world{config: c, graph: newGraph(c.shape), r: rand.New(rand.NewPCG(c.seed, 2)), log: log, left: c.faults}
+	w := &world{config: c, graph: newGraph(c.shape), r: rand.New(rand.NewPCG(c.seed, 2)), log: log, left: c.faults, saw: map[string]int{}}
 	for i := range w.tasks {
 		if w.kind[i] == state {
 			w.copies[i] = []*store{{}}
