@@ -83,6 +83,7 @@ type coordinator struct {
 	seq     int // of the last entry
 	pending bool
 	moving  int // the move that is copied, or 0
+	from    int // the copy that it is a copy of
 	copy    int // that is ready, or 0
 	moves   int
 }

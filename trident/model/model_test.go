@@ -20,7 +20,7 @@ var (
 func TestModel(t *testing.T) {
 	n := uint64(2000)
 	if os.Getenv("EGRET_LONG") != "" {
-		n = 200_000
+		n = 100_000
 	}
 	outcomes, saw, steps := map[string]int{}, map[string]int{}, 0
 	for s := uint64(1); s <= n; s++ {

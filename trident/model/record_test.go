@@ -43,6 +43,7 @@ type entry struct {
 	fixed     fixing
 	last      [2][groups]stamp
 	task      int
+	from      int // the copy that it is a copy of
 	copy      int
 	why       string
 	again     bool // it was applied, and comes once more
@@ -117,7 +118,7 @@ func (w *world) accepts(e entry) bool {
 	case commits:
 		return e.txid == r.committed+1 || w.off.has(noTxid)
 	case places:
-		return e.txid == r.committed
+		return e.txid == r.committed && e.from == r.place[e.task]
 	}
 	return true
 }
