@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	seed = flag.Uint64("seed", 1, "of TestStory")
-	left = flag.String("off", "", "rules that TestStory leaves out, with commas between them")
+	seed     = flag.Uint64("seed", 1, "of TestStory")
+	leaveOut = flag.String("off", "", "row of TestRules that TestStory is of")
 )
 
 // With all rules nothing is lost, doubled or stuck, and nothing stops without a reason.
@@ -52,15 +52,15 @@ func TestSeedIsARun(t *testing.T) {
 	}
 }
 
-// TestStory tells what happens in a seed.
+// TestStory tells what happens in a seed, with the rules of a row left out if one is named.
 func TestStory(t *testing.T) {
-	var off set
-	for _, name := range strings.FieldsFunc(*left, func(r rune) bool { return r == ',' }) {
-		i := slices.Index(ruleNames, name)
-		require.GreaterOrEqual(t, i, 0, "no rule is called %s", name)
-		off |= without(rule(i))
+	r := row{}
+	if *leaveOut != "" {
+		i := slices.IndexFunc(rows, func(r row) bool { return r.off.String() == *leaveOut })
+		require.GreaterOrEqual(t, i, 0, "no row is called %s", *leaveOut)
+		r = rows[i]
 	}
-	c := draw(*seed, off)
+	c := r.config(*seed, r.off)
 	t.Logf("%+v", c)
 	newWorld(c, t.Output()).run()
 }
