@@ -84,6 +84,7 @@ type coordinator struct {
 	pending bool
 	moving  int // the move that is copied, or 0
 	from    int // the copy that it is a copy of
+	quiet   int // what was committed when it was copied
 	copy    int // that is ready, or 0
 	moves   int
 }

@@ -107,11 +107,11 @@ func (w *world) move(co *coordinator) bool {
 		if co.next-1 != co.committed && !busy {
 			return false // what is in flight is committed first
 		}
-		co.moving, co.from = w.moving, w.record.place[w.moving]
+		co.moving, co.from, co.quiet = w.moving, w.record.place[w.moving], co.committed
 		t := w.current[co.moving]
 		w.ops = append(w.ops, &op{kind: copying, task: t, store: t.copy, co: co, txid: co.moves})
 	case co.copy != 0:
-		w.append(co, entry{kind: places, txid: co.committed, task: co.moving, from: co.from, copy: co.copy})
+		w.append(co, entry{kind: places, txid: co.quiet, task: co.moving, from: co.from, copy: co.copy})
 		co.moving, co.copy = 0, 0
 		return true
 	}

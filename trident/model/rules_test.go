@@ -41,7 +41,7 @@ const (
 	noFence            // T11: the store compares nothing
 	fenceOutside       // T11: the comparison is before the transaction, not in it
 	fenceNoIncarnation // T11: the incarnation is not compared
-	joinedEarly        // T11: joined is said before the fence is durable
+	joinedEarly        // T11: joined is said before fence and undoing are durable
 	noChecksum         // T11: a torn entry of a store's log is taken as it is
 	anyOlder           // T11: any older txid will do, also one that the task has not left there
 
