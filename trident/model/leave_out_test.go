@@ -142,8 +142,8 @@ func TestRules(t *testing.T) {
 			require.NotZero(t, bad, "nobody has noticed")
 			if long {
 				require.Equal(t, r.first, first, "the first one")
+				t.Logf("first seed %d, %d of %d: %v", first, bad, last, count)
 			}
-			t.Logf("first seed %d, %d of %d: %v", first, bad, last, count)
 		})
 	}
 	for r := range rules {
