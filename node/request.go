@@ -291,9 +291,10 @@ func movesOf(sub *cluster.Submission, plan *cluster.Plan) (all []Move) {
 	for id, t := range plan.Tasks {
 		m := Move{Task: fmt.Sprintf("%s/%d", sub.Components[t.Component].Name, t.Index), To: t.Home}
 		if id < len(sub.Plan.Tasks) {
-			if m.From = sub.Plan.Tasks[id].Home; m.From == m.To {
-				continue
-			}
+			m.From = sub.Plan.Tasks[id].Home
+		}
+		if m.From == m.To { // perhaps a number that nobody has
+			continue
 		}
 		all = append(all, m)
 	}
