@@ -28,6 +28,8 @@ type Backend interface {
 // A Name names a state: that of one component of one topology.
 type Name struct{ Topology, State string }
 
+func (n Name) String() string { return n.Topology + "/" + n.State }
+
 // A Store is one state. Its methods may wait, and may be called by several goroutines.
 type Store interface {
 	// Join raises the fences of the groups, durably: from when it returns, a Write with
@@ -37,20 +39,33 @@ type Store interface {
 	// Then it compares what the store has with the record. The last batch that has written
 	// to each group must be j.Last of that group, or j.Committed+1. A group that has that is
 	// undone if j.Undo: all its rows which that batch has changed get back the value before
-	// (T12), and then it has j.Last. Anything else is ErrLost, and changes nothing.
+	// (T12) and j.Last for their Tx, or are gone if they had none, and then the group has
+	// j.Last. Anything else is ErrLost, and changes nothing.
 	Join(ctx context.Context, j *Join) error
 	// Get returns the rows of keys, in their order. A key without a row has the zero Row.
 	// It does not look at fences.
 	Get(ctx context.Context, keys []Key) ([]Row, error)
 	// Write writes rows in one transaction, whose first act is to compare the fence of each
 	// group of w.Rows; and the last batch that has written to it must be less than w.Tx, or
-	// equal if w.Again. It returns when the rows are durable. After ErrFenced nothing is
-	// written; after another error nobody knows, and only a Join finds out.
+	// equal if w.Again; else it returns ErrFenced, and nothing is written. It returns nil
+	// when the rows are durable. After another error nobody knows what is written, and only
+	// a Join finds out. Without rows it does nothing.
 	Write(ctx context.Context, w *Write) error
 	// Scan calls f for each row of the groups, in no order, until it returns false. What is
-	// written meanwhile may be seen or not.
+	// written meanwhile may be seen or not. f may call the store.
 	Scan(ctx context.Context, groups *tuple.Groups, f func(Key, Row) bool) error
+	// Close lets go of what the store has open. Everything that was written stays.
 	Close() error
+}
+
+// A Settler is a store that others can read, too, and wants to show them what is
+// committed.
+type Settler interface {
+	// Settle says that the batches up to committed are. It is for readers outside only: a
+	// Join says so, and a Write says it of the batch before its own, so without Settle they
+	// miss the last batch for as long as no other one follows. It is refused by nobody and
+	// does nothing after another fence has come.
+	Settle(ctx context.Context, fence tuple.Fence, committed tuple.TxID) error
 }
 
 // A Key is a key and the group that it belongs to.
@@ -62,7 +77,7 @@ type Key struct {
 // A Row is what a store has of a key. Its bytes are not to be changed.
 type Row struct {
 	Tx    tuple.TxID // the batch that has changed it; 0: there is no row
-	Value []byte     // nil: absent, which only a Row that was undone can be
+	Value []byte     // nil: absent
 	Prev  []byte     // the value before Tx; nil: there was none, or none is kept
 }
 
@@ -79,8 +94,8 @@ type Join struct {
 type Write struct {
 	Fence tuple.Fence
 	Tx    tuple.TxID
-	Rows  []Change
-	Again bool // Tx may have written before: for values that know of it themselves (T13)
+	Rows  []Change // no key twice; their Tx is that of the Write, whatever they say
+	Again bool     // Tx may have written before: for values that know of it themselves (T13)
 }
 
 // A Change is a row that is to be.

@@ -1,0 +1,204 @@
+// Package memory keeps states in memory. They live as long as the Backend that made
+// them: a task that dies finds its state again, a process that dies does not. Then the
+// run stops with state.ErrLost, unless it begins anew.
+//
+// Each key group has a lock of its own, so tasks do not wait for each other. A row costs
+// about 150 bytes besides its key and its values.
+package memory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/egretstream/egret/state"
+	"github.com/egretstream/egret/tuple"
+)
+
+// A Backend keeps states in memory. Its methods may be called by several goroutines.
+type Backend struct {
+	mu     sync.Mutex
+	states map[state.Name]*table
+}
+
+// New returns a place without states.
+func New() *Backend { return &Backend{states: map[state.Name]*table{}} }
+
+// Open returns a state, which is there from the first Open on, whether it is closed or not.
+func (b *Backend) Open(_ context.Context, name state.Name) (state.Store, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.states[name] == nil {
+		b.states[name] = &table{name: name}
+	}
+	return b.states[name], nil
+}
+
+func (b *Backend) String() string { return "memory" }
+
+// A table is one state: a state.Store for all who have it open.
+type table struct {
+	name   state.Name
+	groups [tuple.KeyGroups]group
+}
+
+type group struct {
+	mu    sync.Mutex // of one before that of a greater one
+	fence tuple.Fence
+	last  tuple.TxID // that has written
+	rows  map[string]*row
+	// written are the rows that last has written, for the undo. Empty after one.
+	written []*row
+}
+
+type row struct {
+	key string
+	state.Row
+}
+
+func (t *table) Join(_ context.Context, j *state.Join) error {
+	defer t.unlock(&j.Groups)
+	t.lock(&j.Groups)
+	var undo tuple.Groups
+	for g := range uint16(tuple.KeyGroups) {
+		if !j.Groups.Has(g) {
+			continue
+		}
+		yes, err := j.Check(g, t.groups[g].fence, t.groups[g].last)
+		if errors.Is(err, state.ErrLost) && t.groups[g].last == 0 {
+			return fmt.Errorf("state %v in memory, which cannot outlive its process (keep it in another store, or start the topology anew): %w", t.name, err)
+		}
+		if err != nil {
+			return fmt.Errorf("state %v in memory: %w", t.name, err)
+		}
+		if yes {
+			undo.Add(g)
+		}
+	}
+	for g := range uint16(tuple.KeyGroups) {
+		if !j.Groups.Has(g) {
+			continue
+		}
+		t.groups[g].fence = j.Fence
+		if undo.Has(g) {
+			t.groups[g].undo(j.LastOf(g))
+		}
+	}
+	return nil
+}
+
+// undo takes back what the last batch has written; then before is the last one.
+func (g *group) undo(before tuple.TxID) {
+	for _, r := range g.written {
+		if r.Tx != g.last {
+			continue // written twice, and taken back already
+		}
+		if r.Row = (state.Row{Tx: before, Value: r.Prev}); r.Value == nil {
+			delete(g.rows, r.key)
+		}
+	}
+	clear(g.written)
+	g.written, g.last = g.written[:0], before
+}
+
+func (t *table) Get(_ context.Context, keys []state.Key) ([]state.Row, error) {
+	rows := make([]state.Row, len(keys))
+	for i, k := range keys {
+		g := &t.groups[k.Group]
+		g.mu.Lock()
+		if r := g.rows[k.Bytes]; r != nil {
+			rows[i] = r.Row
+		}
+		g.mu.Unlock()
+	}
+	return rows, nil
+}
+
+func (t *table) Write(_ context.Context, w *state.Write) error {
+	groups := w.Groups()
+	defer t.unlock(&groups)
+	t.lock(&groups)
+	for n := range uint16(tuple.KeyGroups) {
+		if !groups.Has(n) {
+			continue
+		}
+		if err := w.Check(n, t.groups[n].fence, t.groups[n].last); err != nil {
+			return fmt.Errorf("state %v in memory: %w", t.name, err)
+		}
+	}
+	for n := range uint16(tuple.KeyGroups) {
+		if g := &t.groups[n]; groups.Has(n) && g.last != w.Tx {
+			g.last, g.written = w.Tx, g.written[:0]
+		}
+	}
+	for i := range w.Rows {
+		c := &w.Rows[i]
+		t.groups[c.Group].put(c, w.Tx)
+	}
+	return nil
+}
+
+// put copies: the key is a part of some parcel's text, and the values are parts of a
+// buffer for the whole batch, which a single rare key would keep alive.
+func (g *group) put(c *state.Change, tx tuple.TxID) {
+	r := g.rows[c.Bytes]
+	if r == nil {
+		if g.rows == nil {
+			g.rows = map[string]*row{}
+		}
+		r = &row{key: strings.Clone(c.Bytes)}
+		g.rows[r.key] = r
+	}
+	prev := r.Value // what it mostly is
+	if (prev == nil) != (c.Prev == nil) || !bytes.Equal(prev, c.Prev) {
+		prev = bytes.Clone(c.Prev)
+	}
+	r.Row = state.Row{Tx: tx, Value: bytes.Clone(c.Value), Prev: prev}
+	g.written = append(g.written, r)
+}
+
+func (t *table) Scan(ctx context.Context, groups *tuple.Groups, f func(state.Key, state.Row) bool) error {
+	var rows []row // of a group: f is called without its lock
+	for n := range uint16(tuple.KeyGroups) {
+		if !groups.Has(n) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		g := &t.groups[n]
+		rows = rows[:0]
+		g.mu.Lock()
+		for _, r := range g.rows {
+			rows = append(rows, *r)
+		}
+		g.mu.Unlock()
+		for i := range rows {
+			if !f(state.Key{Group: n, Bytes: rows[i].key}, rows[i].Row) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+func (t *table) Close() error { return nil }
+
+func (t *table) lock(groups *tuple.Groups) {
+	for n := range uint16(tuple.KeyGroups) {
+		if groups.Has(n) {
+			t.groups[n].mu.Lock()
+		}
+	}
+}
+
+func (t *table) unlock(groups *tuple.Groups) {
+	for n := range uint16(tuple.KeyGroups) {
+		if groups.Has(n) {
+			t.groups[n].mu.Unlock()
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package statetest
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret/state"
+	"github.com/egretstream/egret/tuple"
+)
+
+// tasks: each has groups of its own and counts in them, all at once.
+func tasks(b *bench) {
+	const n, batches = 4, 10
+	var all sync.WaitGroup
+	errs := make([]error, n)
+	for task := range n {
+		all.Go(func() {
+			store, err := b.backend.Open(b.ctx, b.name)
+			if err != nil {
+				errs[task] = err
+				return
+			}
+			errs[task] = errors.Join(b.count(store, task, n, batches), store.Close())
+		})
+	}
+	all.Wait()
+	require.NoError(b, errors.Join(errs...))
+	for g := range uint16(4 * n) {
+		want := row(g, "count", batches, strconv.Itoa(batches), strconv.Itoa(batches-1))
+		b.has(want)
+	}
+}
+
+// count writes batches in the groups of a task: every n-th one of 4n.
+func (b *bench) count(store state.Store, task, n, batches int) error {
+	f := fence(1, 1, tuple.Incarnation(task+1))
+	j := &state.Join{Fence: f, Undo: true}
+	var keys []state.Key
+	for i := range 4 {
+		g := uint16(i*n + task)
+		j.Groups.Add(g)
+		keys = append(keys, state.Key{Group: g, Bytes: "count"})
+	}
+	if err := store.Join(b.ctx, j); err != nil {
+		return err
+	}
+	for tx := tuple.TxID(1); tx <= tuple.TxID(batches); tx++ {
+		rows, err := store.Get(b.ctx, keys)
+		if err != nil {
+			return err
+		}
+		w := &state.Write{Fence: f, Tx: tx}
+		for i, k := range keys {
+			if rows[i].Tx != tx-1 {
+				return fmt.Errorf("batch %d finds batch %d in group %d", tx, rows[i].Tx, k.Group)
+			}
+			w.Rows = append(w.Rows, state.Change{Key: k, Row: state.Row{Value: []byte(fmt.Sprint(tx)), Prev: rows[i].Value}})
+		}
+		if err := store.Write(b.ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// zombie: one that was replaced writes at the same time as its successor joins. Either
+// its batch was there and was undone, or it was refused.
+func zombie(b *bench) {
+	const groups, tries = 8, 40
+	var all []uint16
+	for g := range uint16(groups) {
+		all = append(all, g)
+	}
+	var last map[uint16]tuple.TxID
+	value, tx := "", tuple.TxID(1)
+	for try := range uint32(tries) {
+		old, next := fence(1, 2*try, 1), fence(1, 2*try+1, 1)
+		require.NoError(b, b.join(old, tx-1, last, all...))
+		var changes []state.Change
+		for g := range uint16(groups) {
+			changes = append(changes, row(groups-1-g, "a", tx, "zombie", value), row(groups-1-g, fmt.Sprint("new ", try), tx, "zombie", ""))
+		}
+		var wrote error
+		var at sync.WaitGroup
+		at.Go(func() { wrote = b.write(old, tx, changes...) })
+		joined := b.join(next, tx-1, last, all...)
+		at.Wait()
+		require.NoError(b, joined)
+		if wrote != nil {
+			require.ErrorIs(b, wrote, state.ErrFenced)
+		}
+		for g := range uint16(groups) {
+			b.has(none(g, fmt.Sprint("new ", try)))
+		}
+		changes = changes[:0]
+		was := last
+		last = map[uint16]tuple.TxID{}
+		for g := range uint16(groups) {
+			got, err := b.store.Get(b.ctx, []state.Key{{Group: g, Bytes: "a"}})
+			require.NoError(b, err)
+			require.Equal(b, value, string(got[0].Value))
+			require.Equal(b, was[g], got[0].Tx)
+			changes = append(changes, row(g, "a", tx, fmt.Sprint(try), value))
+			last[g] = tx
+		}
+		require.NoError(b, b.write(next, tx, changes...))
+		value = fmt.Sprint(try)
+		tx++
+	}
+}
