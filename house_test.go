@@ -70,17 +70,20 @@ var house = map[string]room{
 	"task": {behaviours, false, "amount mutation tuple metrics actor spout bolt topology acker broker batch proto"},
 	"node": {behaviours, false, "mutation tuple actor acker broker cluster task metrics topology"},
 
-	"actor/host":      {hosts, false, "actor"},
-	"spout/from":      {hosts, true, "amount tuple spout"},
-	"bolt/to":         {hosts, true, "tuple bolt"},
-	"broker/wire":     {hosts, false, "cluster"},
-	"metrics/scrape":  {hosts, false, "tuple metrics topology"},
-	"state/file":      {hosts, false, ""},
-	"state/disk":      {hosts, false, "batch tuple task state/file"},
+	"actor/host":     {hosts, false, "actor"},
+	"spout/from":     {hosts, true, "amount tuple spout"},
+	"bolt/to":        {hosts, true, "tuple bolt"},
+	"broker/wire":    {hosts, false, "cluster"},
+	"metrics/scrape": {hosts, false, "tuple metrics topology"},
+	"state/file":     {hosts, false, ""},
+	"state/disk":     {hosts, false, "batch tuple task state/file"},
+	"node/process":   {hosts, false, "actor actor/host broker broker/wire cluster cluster/consensus cluster/gossip node state/file"},
+	"chaos/sim":      {hosts, true, "mutation chaos amount tuple metrics actor spout bolt topology acker broker cluster task node"},
+
+	// Places for states, and the tests that they all pass.
 	"state/memory":    {hosts, true, "tuple state"},
-	"state/statetest": {hosts, true, "tuple state"}, // for tests of stores
-	"node/process":    {hosts, false, "actor actor/host broker broker/wire cluster cluster/consensus cluster/gossip node state/file"},
-	"chaos/sim":       {hosts, true, "mutation chaos amount tuple metrics actor spout bolt topology acker broker cluster task node"},
+	"state/pebble":    {hosts, true, "tuple state"},
+	"state/statetest": {hosts, true, "tuple state"},
 
 	// live is given what runs a topology, as bench is.
 	"chaos/live": {hosts, false, "amount tuple actor spout bolt topology acker task chaos"},

@@ -1,0 +1,158 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/egretstream/egret/state"
+	"github.com/egretstream/egret/tuple"
+)
+
+// A Backend keeps states below a directory. Its methods may be called by several
+// goroutines.
+type Backend struct {
+	// Log, if not nil, is told what goes wrong while nobody waits for it, such as a
+	// compaction for which the disk has no room. Of several backends of one directory the
+	// one whose Open comes first counts.
+	Log *slog.Logger
+
+	dir string
+	fs  vfs.FS
+}
+
+// Dir returns the states below a directory, which is made when it is needed.
+func Dir(path string) *Backend { return &Backend{dir: path, fs: vfs.Default} }
+
+func (b *Backend) String() string { return b.dir }
+
+// opened are the databases that this process has open, by file system and directory.
+var opened = struct {
+	sync.Mutex
+	tables map[place]*table
+}{tables: map[place]*table{}}
+
+type place struct {
+	fs  vfs.FS
+	dir string
+}
+
+// Open opens the database of a state, or joins those of this process who have it open.
+func (b *Backend) Open(_ context.Context, name state.Name) (state.Store, error) {
+	dir, err := filepath.Abs(filepath.Join(b.dir, fileName(name.Topology), fileName(name.State)))
+	if err != nil {
+		return nil, fmt.Errorf("state %v in %s: %w", name, b.dir, err)
+	}
+	at := place{b.fs, dir}
+	opened.Lock()
+	defer opened.Unlock()
+	t := opened.tables[at]
+	if t == nil {
+		if t, err = open(at, name, b.Log); err != nil {
+			return nil, err
+		}
+		opened.tables[at] = t
+	}
+	t.users++
+	return &store{table: t}, nil
+}
+
+// fileName makes a name that any file system takes, and another one for each s. What is
+// not a lower-case letter, a digit or one of -_ is written as %XX.
+func fileName(s string) string {
+	if s == "" {
+		return "%"
+	}
+	var b []byte
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
+			b = append(b, c)
+		default:
+			b = fmt.Appendf(b, "%%%02X", c)
+		}
+	}
+	return string(b)
+}
+
+// Bounds of what a database has in memory.
+const (
+	cacheSize    = 64 << 20
+	memTableSize = 16 << 20 // up to four of them
+)
+
+func open(at place, name state.Name, log *slog.Logger) (*table, error) {
+	if err := at.fs.MkdirAll(at.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("state %v: %w", name, err)
+	}
+	t := &table{at: at, name: name, log: log}
+	lock, err := pebble.LockDirectory(at.dir, at.fs)
+	if err != nil {
+		return nil, fmt.Errorf("state %v in %s: another process has it open, or it cannot be locked: %w", name, at.dir, err)
+	}
+	options := &pebble.Options{
+		FS: at.fs, Lock: lock, CacheSize: cacheSize, MemTableSize: memTableSize,
+		FormatMajorVersion: pebble.FormatNewest, Logger: t, EventListener: &pebble.EventListener{
+			BackgroundError: func(err error) { t.Errorf("%v", err) },
+		},
+	}
+	for i := range options.Levels {
+		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // most keys that a batch asks for first are not there
+	}
+	if t.db, err = pebble.Open(at.dir, options); err == nil {
+		if err = t.load(); err != nil {
+			err = errors.Join(err, t.db.Close())
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(t.fault(err), lock.Close())
+	}
+	t.lock = lock
+	return t, nil
+}
+
+// load reads what the tables keeps in memory of its groups.
+func (t *table) load() error {
+	switch b, closer, err := t.db.Get([]byte{versionKey}); {
+	case errors.Is(err, pebble.ErrNotFound):
+		if err := t.db.Set([]byte{versionKey}, []byte{layout}, pebble.Sync); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	default:
+		version := int(b[0]) // pebble has no empty value of it
+		closer.Close()
+		if version != layout {
+			return fmt.Errorf("it has layout %d, and this program knows layout %d only", version, layout)
+		}
+	}
+	all, err := t.db.NewIter(&pebble.IterOptions{LowerBound: []byte{groupKey}, UpperBound: []byte{groupKey + 1}})
+	if err != nil {
+		return err
+	}
+	for ok := all.First(); ok; ok = all.Next() {
+		g, err := groupOf(all.Key())
+		if err == nil {
+			t.groups[g].fence, t.groups[g].last, err = readGroup(all.Value())
+		}
+		if err != nil {
+			return errors.Join(err, all.Close())
+		}
+	}
+	return all.Close() // and what has gone wrong
+}
+
+func groupOf(key []byte) (uint16, error) {
+	if len(key) < keyHead || key[1] >= tuple.KeyGroups>>8 {
+		return 0, errLayout
+	}
+	return uint16(key[1])<<8 | uint16(key[2]), nil
+}

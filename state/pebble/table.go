@@ -1,0 +1,322 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/egretstream/egret/state"
+	"github.com/egretstream/egret/tuple"
+)
+
+// A store is a state that somebody has open.
+type store struct {
+	*table
+	closed sync.Once
+}
+
+// A table is a database that is open, for all in this process who use it.
+type table struct {
+	at    place
+	name  state.Name
+	log   *slog.Logger
+	db    *pebble.DB
+	lock  *pebble.Lock
+	users int // guarded by opened
+
+	groups [tuple.KeyGroups]group
+	// broken is what has gone wrong so that nobody knows what is in memory and what on disk.
+	broken atomic.Pointer[error]
+}
+
+// A group is what the database has of it under g. It is locked from when it is compared
+// until what follows from that is durable.
+type group struct {
+	mu    sync.Mutex // of one before that of a greater one
+	fence tuple.Fence
+	last  tuple.TxID
+}
+
+func (t *table) Join(_ context.Context, j *state.Join) error {
+	defer t.free(&j.Groups)
+	t.hold(&j.Groups)
+	b := t.db.NewBatch()
+	defer b.Close()
+	var undo tuple.Groups
+	for g := range uint16(tuple.KeyGroups) {
+		if !j.Groups.Has(g) {
+			continue
+		}
+		yes, err := j.Check(g, t.groups[g].fence, t.groups[g].last)
+		if err != nil {
+			return t.fault(err)
+		}
+		last := t.groups[g].last
+		if yes {
+			undo.Add(g)
+			last = j.LastOf(g)
+			if err := t.undo(b, g, t.groups[g].last, last); err != nil {
+				return t.fault(err)
+			}
+		}
+		if err := b.Set(appendKey(nil, groupKey, g, ""), appendGroup(nil, j.Fence, last), nil); err != nil {
+			return t.fault(err)
+		}
+	}
+	if err := t.commit(b); err != nil {
+		return err
+	}
+	for g := range uint16(tuple.KeyGroups) {
+		if j.Groups.Has(g) {
+			t.groups[g].fence = j.Fence
+		}
+		if undo.Has(g) {
+			t.groups[g].last = j.LastOf(g)
+		}
+	}
+	return nil
+}
+
+// undo puts into b what takes a group back from batch tx to an earlier one.
+func (t *table) undo(b *pebble.Batch, g uint16, tx, before tuple.TxID) error {
+	list := appendKey(nil, writtenKey, g, "")
+	written, closer, err := t.db.Get(list)
+	if err != nil {
+		return fmt.Errorf("what batch %d has written to key group %d: %w", tx, g, err)
+	}
+	defer closer.Close()
+	of, keys, err := readWritten(written)
+	if err == nil && of != tx {
+		err = errLayout
+	}
+	if err != nil {
+		return fmt.Errorf("what batch %d has written to key group %d: %w", tx, g, err)
+	}
+	for _, key := range keys {
+		k := appendKey(nil, rowKey, g, string(key))
+		r, err := t.row(k)
+		if err != nil {
+			return err
+		}
+		if r.Prev == nil {
+			err = b.Delete(k, nil)
+		} else {
+			err = b.Set(k, appendRow(nil, before, &state.Row{Value: r.Prev}), nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return b.Delete(list, nil)
+}
+
+// row returns the row under a key of the database; the zero row if there is none.
+func (t *table) row(k []byte) (state.Row, error) {
+	b, closer, err := t.db.Get(k)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return state.Row{}, nil
+	}
+	if err != nil {
+		return state.Row{}, err
+	}
+	r, err := readRow(bytes.Clone(b))
+	if err != nil {
+		err = fmt.Errorf("row %q: %w", k[keyHead:], err)
+	}
+	return r, errors.Join(err, closer.Close())
+}
+
+func (t *table) Get(_ context.Context, keys []state.Key) ([]state.Row, error) {
+	if err := t.broken.Load(); err != nil {
+		return nil, *err
+	}
+	rows := make([]state.Row, len(keys))
+	var k []byte
+	for i, key := range keys {
+		k = appendKey(k[:0], rowKey, key.Group, key.Bytes)
+		r, err := t.row(k)
+		if err != nil {
+			return nil, t.fault(err)
+		}
+		rows[i] = r
+	}
+	return rows, nil
+}
+
+func (t *table) Write(_ context.Context, w *state.Write) error {
+	if len(w.Rows) == 0 {
+		return nil
+	}
+	b := t.db.NewBatch()
+	defer b.Close()
+	var k, v []byte
+	var written [tuple.KeyGroups][]byte
+	for i := range w.Rows {
+		c := &w.Rows[i]
+		k, v = appendKey(k[:0], rowKey, c.Group, c.Bytes), appendRow(v[:0], w.Tx, &c.Row)
+		if err := b.Set(k, v, nil); err != nil {
+			return t.fault(err)
+		}
+		if written[c.Group] == nil {
+			written[c.Group] = appendWritten(nil, w.Tx)
+		}
+		written[c.Group] = appendWrittenKey(written[c.Group], c.Bytes)
+	}
+
+	groups := w.Groups()
+	defer t.free(&groups)
+	t.hold(&groups)
+	for g := range uint16(tuple.KeyGroups) {
+		if !groups.Has(g) {
+			continue
+		}
+		if err := w.Check(g, t.groups[g].fence, t.groups[g].last); err != nil {
+			return t.fault(err)
+		}
+		list := appendKey(nil, writtenKey, g, "")
+		if t.groups[g].last == w.Tx { // Again
+			was, closer, err := t.db.Get(list)
+			if err != nil {
+				return t.fault(err)
+			}
+			written[g] = append(bytes.Clone(was), written[g][len(appendWritten(nil, 0)):]...)
+			closer.Close()
+		}
+		if err := errors.Join(b.Set(list, written[g], nil),
+			b.Set(appendKey(nil, groupKey, g, ""), appendGroup(nil, w.Fence, w.Tx), nil)); err != nil {
+			return t.fault(err)
+		}
+	}
+	if err := t.commit(b); err != nil {
+		return err
+	}
+	for g := range uint16(tuple.KeyGroups) {
+		if groups.Has(g) {
+			t.groups[g].last = w.Tx
+		}
+	}
+	return nil
+}
+
+// commit makes a batch durable. After an error the table is broken.
+func (t *table) commit(b *pebble.Batch) error {
+	if err := t.broken.Load(); err != nil {
+		return *err
+	}
+	if err := t.db.Apply(b, pebble.Sync); err != nil {
+		t.ends(err)
+	}
+	if err := t.broken.Load(); err != nil { // Apply may have said so to Fatalf only
+		return *err
+	}
+	return nil
+}
+
+func (t *table) Scan(ctx context.Context, groups *tuple.Groups, f func(state.Key, state.Row) bool) (err error) {
+	if err := t.broken.Load(); err != nil {
+		return *err
+	}
+	all, err := t.db.NewIterWithContext(ctx, nil)
+	if err != nil {
+		return t.fault(err)
+	}
+	defer func() {
+		if e := all.Close(); e != nil && err == nil {
+			err = t.fault(e)
+		}
+	}()
+	for g := range uint16(tuple.KeyGroups) {
+		if !groups.Has(g) {
+			continue
+		}
+		all.SetBounds(appendKey(nil, rowKey, g, ""), appendKey(nil, rowKey, g+1, ""))
+		for ok := all.First(); ok; ok = all.Next() {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			key := string(all.Key()[keyHead:])
+			r, err := readRow(bytes.Clone(all.Value()))
+			if err != nil {
+				return t.fault(fmt.Errorf("row %q: %w", key, err))
+			}
+			if !f(state.Key{Group: g, Bytes: key}, r) {
+				return nil
+			}
+		}
+		if err := all.Error(); err != nil {
+			return t.fault(err)
+		}
+	}
+	return nil
+}
+
+// Close closes the database when nobody else in this process uses it.
+func (s *store) Close() (err error) {
+	s.closed.Do(func() {
+		opened.Lock()
+		defer opened.Unlock()
+		if s.users--; s.users > 0 {
+			return
+		}
+		delete(opened.tables, s.at)
+		err = errors.Join(s.db.Close(), s.lock.Close())
+		if err != nil {
+			err = s.fault(err)
+		}
+	})
+	return err
+}
+
+// fault says where an error is from and, if files are damaged, what to do.
+func (t *table) fault(err error) error {
+	if errors.Is(err, errLayout) || errors.Is(err, pebble.ErrCorruption) || errors.Is(err, pebble.ErrNotFound) {
+		return fmt.Errorf("state %v in %s is damaged (put back a copy of the directory, or delete it and start the topology anew): %w", t.name, t.at.dir, err)
+	}
+	return fmt.Errorf("state %v in %s: %w", t.name, t.at.dir, err)
+}
+
+// ends marks the table as broken. What it has acknowledged is on disk; who opens it anew,
+// when all have closed it, finds that.
+func (t *table) ends(cause error) {
+	err := t.fault(fmt.Errorf("writing has failed, so it has to be opened anew: %w", cause))
+	t.broken.CompareAndSwap(nil, &err)
+}
+
+// Infof, Errorf and Fatalf are what pebble logs by.
+func (t *table) Infof(string, ...any) {}
+
+func (t *table) Errorf(format string, args ...any) {
+	if t.log != nil {
+		t.log.Error("state on disk", "state", t.name.String(), "path", t.at.dir, "err", fmt.Sprintf(format, args...))
+	}
+}
+
+// Fatalf is called when pebble does not know how to go on, mostly since it cannot write
+// to its log or manifest. Everybody who uses the table is told instead, and nothing is
+// acknowledged any more.
+func (t *table) Fatalf(format string, args ...any) {
+	t.Errorf(format, args...)
+	t.ends(fmt.Errorf(format, args...))
+}
+
+func (t *table) hold(groups *tuple.Groups) {
+	for n := range uint16(tuple.KeyGroups) {
+		if groups.Has(n) {
+			t.groups[n].mu.Lock()
+		}
+	}
+}
+
+func (t *table) free(groups *tuple.Groups) {
+	for n := range uint16(tuple.KeyGroups) {
+		if groups.Has(n) {
+			t.groups[n].mu.Unlock()
+		}
+	}
+}
