@@ -83,7 +83,10 @@ var house = map[string]room{
 	// Places for states, and the tests that they all pass.
 	"state/memory":    {hosts, true, "tuple state"},
 	"state/pebble":    {hosts, true, "tuple state"},
+	"state/postgres":  {hosts, true, "tuple state"},
 	"state/statetest": {hosts, true, "tuple state"},
+
+	"state/postgres/postgrestest": {hosts, false, ""},
 
 	// live is given what runs a topology, as bench is.
 	"chaos/live": {hosts, false, "amount tuple actor spout bolt topology acker task chaos"},

@@ -38,6 +38,9 @@ func (j *Join) LastOf(group uint16) tuple.TxID {
 // Check says whether w may write to a group, of which the store has fence and, as the
 // last batch that has written, last. If not, the error wraps ErrFenced.
 func (w *Write) Check(group uint16, fence tuple.Fence, last tuple.TxID) error {
+	if fence == (tuple.Fence{}) {
+		return fmt.Errorf("%w: batch %d would write, and nobody has joined key group %d", ErrFenced, w.Tx, group)
+	}
 	if fence != w.Fence {
 		return fmt.Errorf("%w: batch %d of attempt %v would write, and key group %d has attempt %v", ErrFenced, w.Tx, w.Fence.Attempt, group, fence.Attempt)
 	}

@@ -71,7 +71,7 @@ func (m *model) join(f tuple.Fence, groups []uint16, undo bool) error {
 func (m *model) write(w *state.Write) error {
 	for _, c := range w.Rows {
 		g := m.groups[c.Group]
-		if g.fence != w.Fence || g.last > w.Tx || g.last == w.Tx && !w.Again {
+		if g.fence != w.Fence || g.fence == (tuple.Fence{}) || g.last > w.Tx || g.last == w.Tx && !w.Again {
 			return state.ErrFenced
 		}
 	}

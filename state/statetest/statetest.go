@@ -204,7 +204,7 @@ func stays(b *bench) {
 }
 
 func fences(b *bench) {
-	require.ErrorIs(b, b.write(fence(0, 0, 0), 0, row(7, "a", 0, "x", "")), state.ErrFenced, "batch 0 is none")
+	require.ErrorIs(b, b.write(tuple.Fence{}, 1, row(7, "a", 1, "x", "")), state.ErrFenced, "nobody has joined, and writes")
 	require.ErrorIs(b, b.write(fence(2, 2, 2), 1, row(7, "a", 1, "x", "")), state.ErrFenced, "nobody has joined")
 	require.NoError(b, b.join(fence(2, 2, 2), 0, nil, 7))
 	for _, f := range []tuple.Fence{fence(1, 2, 2), fence(2, 1, 2), fence(2, 2, 1), fence(3, 2, 2), fence(2, 3, 2), fence(2, 2, 3), fence(1, 9, 9), {}} {

@@ -1,0 +1,37 @@
+// Package postgres keeps states in a PostgreSQL database, of version 12 or later, by
+// github.com/jackc/pgx. All processes can reach them, so tasks may move, and others can
+// read what a topology counts, with SQL.
+//
+// What Egret needs is in the schema egret, which the first Open makes if it is not there:
+// for that the user needs the right to create in the database, later only to use what is
+// there.
+//
+//	egret.version    of this layout: 1
+//	egret.states     id, topology, name
+//	egret.fences     state, grp, epoch, round, life: who may write to a key group;
+//	                 txid: the last batch that has; committed: what its task has last said
+//	                 of all batches; undo: whether its rows have prev
+//	egret.rows       state, key, grp, txid, value, prev: NULL is absent
+//	egret.progress   a view: topology, committed
+//	egret.committed  a view: topology, state, key, txid, value
+//
+// egret.committed is for others to read: it has the values as they are after the last
+// batch that the database knows to be committed, of all states of a topology the same.
+// It knows that of batch n when batch n+1 has written, when a task has joined, or by
+// Settle, so it may be a batch behind, and never ahead: what a crash takes back nobody has
+// seen there. States without undo show their last value, which the batch gives again.
+// The other tables are no promise.
+//
+//	SELECT convert_from(key, 'UTF8'), value FROM egret.committed
+//	WHERE topology = 'wordcount' AND state = 'counts' AND key = 'whale'
+//
+// A Write is one transaction, which begins by locking the fences of its groups, in their
+// order, and comparing them. A connection that dies, or does nothing for ten seconds in a
+// transaction, is rolled back by the server, so a process that was stopped does not hold
+// up who takes its place for long. A COMMIT that is not answered is not said again.
+//
+// To start a topology anew, delete its states while it does not run:
+//
+//	DELETE FROM egret.rows WHERE state IN (SELECT id FROM egret.states WHERE topology = 'wordcount');
+//	DELETE FROM egret.fences WHERE state IN (SELECT id FROM egret.states WHERE topology = 'wordcount');
+package postgres

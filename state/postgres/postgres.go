@@ -1,0 +1,148 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/egretstream/egret/state"
+)
+
+// layout is the version of the layout in schema.sql.
+const layout = 1
+
+//go:embed schema.sql
+var schema string
+
+// creating is the lock of who makes the schema: "egret" as a number.
+const creating = 0x6567726574
+
+// idleTimeout is how long a transaction may do nothing before the server ends it, in
+// milliseconds.
+const idleTimeout = "10000"
+
+// A Backend keeps states in a database. Its methods may be called by several goroutines.
+type Backend struct {
+	// config reads the URL. A function, since no way to print a value shows what it knows.
+	config func() (*pgxpool.Config, error)
+}
+
+// URL returns the states in a database: postgres://user@host:port/database, or in the
+// form "user=... host=...". What it does not say comes from the environment variables that
+// psql has (PGHOST, PGUSER, PGPASSWORD, ...) and from ~/.pgpass, so that a password need
+// not be in it; "" takes all from there. pool_max_conns is how many connections a task
+// may have open: 4 or the number of cores, whichever is more.
+//
+// A URL that cannot be read is an error of Open.
+func URL(url string) *Backend {
+	return &Backend{func() (*pgxpool.Config, error) {
+		c, err := pgxpool.ParseConfig(url)
+		if err != nil {
+			// pgx's error has parts of the URL.
+			return nil, errors.New("the URL of the database cannot be read (it is not shown, since it may have a password): postgres://user@host:port/database is what it should be")
+		}
+		params := c.ConnConfig.RuntimeParams
+		if params["application_name"] == "" {
+			params["application_name"] = "egret"
+		}
+		if params["idle_in_transaction_session_timeout"] == "" {
+			params["idle_in_transaction_session_timeout"] = idleTimeout
+		}
+		return c, nil
+	}}
+}
+
+// String says which database it is, without the password.
+func (b *Backend) String() string {
+	c, err := b.config()
+	if err != nil {
+		return "PostgreSQL, with a URL that cannot be read"
+	}
+	return fmt.Sprintf("PostgreSQL database %s on %s:%d as user %s", c.ConnConfig.Database, c.ConnConfig.Host, c.ConnConfig.Port, c.ConnConfig.User)
+}
+
+// Open connects, and makes the schema if it is not there.
+func (b *Backend) Open(ctx context.Context, name state.Name) (state.Store, error) {
+	wrap := func(err error) error { return fmt.Errorf("state %v in %v: %w", name, b, err) }
+	config, err := b.config()
+	if err != nil {
+		return nil, wrap(err)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, wrap(err)
+	}
+	s := &store{pool: pool, wrap: wrap}
+	if err = prepare(ctx, pool); err == nil {
+		s.id, err = identify(ctx, pool, name)
+	}
+	if err != nil {
+		pool.Close()
+		return nil, wrap(err)
+	}
+	return s, nil
+}
+
+// prepare makes the schema, once, whoever else does so at the same time.
+func prepare(ctx context.Context, pool *pgxpool.Pool) error {
+	version, err := version(ctx, pool)
+	if isMissing(err) {
+		if err := create(ctx, pool); err != nil {
+			return fmt.Errorf("make the schema egret: %w", err)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if version != layout {
+		return fmt.Errorf("the schema egret has layout %d, and this program knows layout %d only", version, layout)
+	}
+	return nil
+}
+
+func version(ctx context.Context, db interface {
+	QueryRow(context.Context, string, ...any) pgx.Row
+}) (v int, err error) {
+	err = db.QueryRow(ctx, "SELECT version FROM egret.version").Scan(&v)
+	return v, err
+}
+
+func create(ctx context.Context, pool *pgxpool.Pool) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(creating)); err != nil {
+			return err
+		}
+		var there bool
+		if err := tx.QueryRow(ctx, "SELECT to_regclass('egret.version') IS NOT NULL").Scan(&there); err != nil || there {
+			return err
+		}
+		_, err := tx.Exec(ctx, schema)
+		return err
+	})
+}
+
+// isMissing reports whether there is no such table or schema.
+func isMissing(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == "42P01" || pg.Code == "3F000")
+}
+
+// identify returns the number of a state, which it gets the first time.
+func identify(ctx context.Context, pool *pgxpool.Pool, name state.Name) (id int32, err error) {
+	const find = "SELECT id FROM egret.states WHERE topology = $1 AND name = $2"
+	err = pool.QueryRow(ctx, find, name.Topology, name.State).Scan(&id)
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return id, err
+	}
+	if _, err = pool.Exec(ctx, "INSERT INTO egret.states (topology, name) VALUES ($1, $2) ON CONFLICT DO NOTHING", name.Topology, name.State); err != nil {
+		return 0, err
+	}
+	err = pool.QueryRow(ctx, find, name.Topology, name.State).Scan(&id)
+	return id, err
+}
