@@ -59,6 +59,7 @@ var house = map[string]room{
 	"bolt":  {contracts, true, "amount tuple metrics mutation"},
 
 	"topology": {plans, true, "amount tuple spout bolt"},
+	"trident":  {plans, true, "tuple spout bolt topology state"},
 	"graph":    {plans, false, "topology"},
 
 	"batch":   {machines, false, "tuple mutation"},

@@ -1,0 +1,94 @@
+package trident
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/egretstream/egret/topology"
+)
+
+// New returns the topology that define describes, to be run as any other:
+// egret.Main(trident.New("wordcount", define)). It is exactly-once. As with
+// topology.New, define is called anew by each Build, should do nothing but describe, and
+// its mistakes are reported by Build, all at once.
+func New(name string, define func(*Builder)) *topology.Topology {
+	return topology.New(name, func(b *topology.Builder) {
+		t := &Builder{b: b}
+		if define == nil {
+			b.Check(errors.New("the definition is nil"))
+			return
+		}
+		define(t)
+		t.compile()
+	})
+}
+
+// A Builder takes the description of a topology. Functions such as [From] add to it.
+//
+// Owner: the run of the definition that it was given to. It is of no use after that,
+// and not safe for concurrent use.
+type Builder struct {
+	b     *topology.Builder
+	nodes []*node // in the order of their making, so inputs come before who reads them
+}
+
+// String declares a parameter and returns the value given for it, or def; see
+// topology.Builder. So do the methods below.
+func (b *Builder) String(name, def, usage string) string { return b.b.String(name, def, usage) }
+
+// Int declares a parameter that is a whole number.
+func (b *Builder) Int(name string, def int, usage string) int { return b.b.Int(name, def, usage) }
+
+// Float declares a parameter that is a number.
+func (b *Builder) Float(name string, def float64, usage string) float64 {
+	return b.b.Float(name, def, usage)
+}
+
+// Bool declares a parameter that is true or false.
+func (b *Builder) Bool(name string, def bool, usage string) bool { return b.b.Bool(name, def, usage) }
+
+// Duration declares a parameter that is a duration.
+func (b *Builder) Duration(name string, def time.Duration, usage string) time.Duration {
+	return b.b.Duration(name, def, usage)
+}
+
+// Strings declares a parameter with any number of values.
+func (b *Builder) Strings(name string, def []string, usage string) []string {
+	return b.b.Strings(name, def, usage)
+}
+
+// Check adds a mistake of the definition's own, such as a parameter that is out of
+// range, to those that Build reports. A nil error is no mistake.
+func (b *Builder) Check(err error) { b.b.Check(err) }
+
+func (b *Builder) mistake(err error, format string, args ...any) {
+	b.b.Check(&mistake{fmt.Sprintf(format, args...), err})
+}
+
+// A mistake is a sentence about one of this package's sentinels.
+type mistake struct {
+	text string
+	err  error
+}
+
+func (m *mistake) Error() string { return m.text }
+func (m *mistake) Unwrap() error { return m.err }
+
+// What can be wrong with a definition, beside the mistakes of package topology. Build's
+// errors wrap them.
+var (
+	// ErrElement reports a type whose values cannot go from one task to another, or
+	// cannot be kept in a store.
+	ErrElement = errors.New("bad element")
+	// ErrUnsound reports a state that would not be exact.
+	ErrUnsound = errors.New("not exactly once")
+	// ErrState reports a state that is used wrongly.
+	ErrState = errors.New("bad state")
+	// ErrStream reports a stream that is nil or of another Builder.
+	ErrStream = errors.New("bad stream")
+	// ErrParallel reports two numbers of tasks for one component.
+	ErrParallel = errors.New("bad parallelism")
+	// ErrName reports a name that cannot be given.
+	ErrName = errors.New("bad name")
+)
