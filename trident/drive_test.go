@@ -26,6 +26,7 @@ type drive struct {
 	ahead   int  // batches under way
 	size    int  // messages of a batch and split, at most
 	trouble int  // one step of so many ends the round; 0: none does
+	whole   bool // all messages are one batch
 	beside  bool // commits run beside everything else
 
 	tasks   []*driven
@@ -328,6 +329,9 @@ func (d *drive) emit() {
 			continue
 		}
 		end := min(s.at+d.rng.IntN(d.size+1), len(s.messages))
+		if d.whole {
+			end = len(s.messages)
+		}
 		if f, ok := s.fixed[tx]; ok {
 			end = f
 		} else if s.replay == topology.Transactional {
