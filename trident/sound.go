@@ -16,6 +16,7 @@ func (b *Builder) sound() {
 		}
 		if states[n.state.name] != nil {
 			b.mistake(ErrState, "state %s: two operators change it: merge their streams, or give one of them another state", n.state.name)
+			n.name = "" // or it would be told that it is taken, too
 		}
 		states[n.state.name] = n
 		b.pairOf(n)

@@ -39,6 +39,7 @@ func From[T any](b *Builder, name string, source spout.Source, kind ...Kind) *St
 	}
 	if len(kind) > 1 || n.replay > NonTransactional {
 		b.mistake(ErrState, "source %s: give it one kind: Opaque, Transactional or NonTransactional", name)
+		n.replay = Opaque
 	}
 	return through(added[T](b, n), topology.LocalOrShuffle, 0)
 }
