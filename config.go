@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/egretstream/egret/bolt"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -60,7 +61,7 @@ type Config struct {
 	// Default 100 ms.
 	BatchInterval time.Duration
 	// MaxBatches is how many batches of an exactly-once topology may be under way at a
-	// time; they are committed one after the other. Default 3.
+	// time, up to 64; they are committed one after the other. Default 3.
 	MaxBatches int
 
 	// ParcelSize is how many tuples travel together at most, 1 to 1,024. Default 256.
@@ -192,6 +193,9 @@ func (c *Config) check() error {
 	least("ParcelSize", c.ParcelSize, 1)
 	least("BatchSize", c.BatchSize, 1)
 	least("MaxBatches", c.MaxBatches, 1)
+	if c.MaxBatches > bolt.MaxAhead {
+		errs = append(errs, fmt.Errorf("config: MaxBatches is %d, but must be at most %d", c.MaxBatches, bolt.MaxAhead))
+	}
 	if c.ParcelSize > tuple.MaxParcel {
 		errs = append(errs, fmt.Errorf("config: ParcelSize is %d, but must be at most %d", c.ParcelSize, tuple.MaxParcel))
 	}

@@ -406,12 +406,13 @@ func TestNothingStartsWrong(t *testing.T) {
 	require.True(t, is)
 	_, err = egret.Run(context.Background(), top, egret.Config{
 		ParcelSize: 1025, MaxPending: -1, MaxPendingBytes: -1, TreeSize: -1, MaxReplays: -3,
-		MessageTimeout: -1, Linger: -1, StopTimeout: -time.Second,
+		MessageTimeout: -1, Linger: -1, StopTimeout: -time.Second, MaxBatches: 65,
 	})
 	require.EqualError(t, err, `config: MaxPending is -1, but must be at least 1
 config: MaxPendingBytes is -1, but must be at least 1
 config: TreeSize is -1, but must be at least 1
 config: MaxReplays is -3, but must be at least -2
+config: MaxBatches is 65, but must be at most 64
 config: ParcelSize is 1025, but must be at most 1024
 config: MessageTimeout is -1ns, but must not be negative
 config: Linger is -1ns, but must not be negative

@@ -6,6 +6,10 @@ import (
 	"github.com/egretstream/egret/tuple"
 )
 
+// MaxAhead is the most batches that are under way at a time: the numbers of those that a
+// Batched bolt has to do with are less than this apart.
+const MaxAhead = 64
+
 // A Batched is a bolt of an exactly-once topology. Its input comes in batches, and
 // tuples of a few batches may come interleaved:
 //

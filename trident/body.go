@@ -9,9 +9,6 @@ import (
 	"github.com/egretstream/egret/tuple"
 )
 
-// maxAhead bounds the batches under way.
-const maxAhead = 64
-
 // A body is one life of one task of a component: its operators, wired together. What an
 // operator emits is given to the next one by a call.
 //
@@ -126,7 +123,7 @@ func (t *body) Round() {
 // committed, elsewhere than on the task's turn, can be read while others come and go.
 type memory[S any] struct {
 	now    *S // of the present batch
-	places [maxAhead]place[S]
+	places [bolt.MaxAhead]place[S]
 	free   []*S
 	fresh  func() *S
 	clear  func(*S) // makes it fresh again
@@ -145,7 +142,7 @@ func remember[S any](t *body, m *memory[S]) *memory[S] {
 }
 
 func (m *memory[S]) enter(tx tuple.TxID) {
-	p := &m.places[tx%maxAhead]
+	p := &m.places[tx%bolt.MaxAhead]
 	if p.s == nil {
 		p.tx = tx
 		if k := len(m.free); k > 0 {
@@ -155,14 +152,14 @@ func (m *memory[S]) enter(tx tuple.TxID) {
 		}
 	}
 	if p.tx != tx {
-		panic(fmt.Sprintf("trident: batches %d and %d are under way: that is more than %d", p.tx, tx, maxAhead))
+		panic(fmt.Sprintf("trident: batches %d and %d are under way: that is more than %d", p.tx, tx, bolt.MaxAhead))
 	}
 	m.now = p.s
 }
 
 // of returns what there is of a batch, or nil.
 func (m *memory[S]) of(tx tuple.TxID) *S {
-	if p := &m.places[tx%maxAhead]; p.tx == tx {
+	if p := &m.places[tx%bolt.MaxAhead]; p.tx == tx {
 		return p.s
 	}
 	return nil
@@ -170,7 +167,7 @@ func (m *memory[S]) of(tx tuple.TxID) *S {
 
 func (m *memory[S]) complete(tx tuple.TxID) {
 	m.done(m.now)
-	m.leave(&m.places[tx%maxAhead])
+	m.leave(&m.places[tx%bolt.MaxAhead])
 }
 
 func (m *memory[S]) leave(p *place[S]) {

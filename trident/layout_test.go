@@ -345,13 +345,13 @@ func TestCache(t *testing.T) {
 // What was not made for batches in hand is told, and not overwritten.
 func TestTooManyBatches(t *testing.T) {
 	m := &memory[int]{fresh: func() *int { return new(int) }, clear: func(n *int) { *n = 0 }, done: func(*int) {}}
-	for tx := tuple.TxID(1); tx <= maxAhead; tx++ {
+	for tx := tuple.TxID(1); tx <= bolt.MaxAhead; tx++ {
 		m.enter(tx)
 	}
-	require.Panics(t, func() { m.enter(maxAhead + 1) })
+	require.Panics(t, func() { m.enter(bolt.MaxAhead + 1) })
 	m.enter(1)
 	m.complete(1)
-	m.enter(maxAhead + 1)
+	m.enter(bolt.MaxAhead + 1)
 	require.Nil(t, m.of(1))
 	require.NotNil(t, m.of(2))
 	m.forget()
