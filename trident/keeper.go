@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"unsafe"
 
 	"github.com/egretstream/egret/bolt"
@@ -43,6 +44,7 @@ type keeper[K comparable, A, V any] struct {
 	own    tuple.Groups // of the task
 	fence  tuple.Fence
 	cache  cache[K, row[V]]
+	room   []byte
 	behind tuple.Groups // have batch next already, of an attempt that has failed
 	next   tuple.TxID   // behind the last committed one of the Join
 }
@@ -130,6 +132,7 @@ func (k *keeper[K, A, V]) commit(ctx context.Context, b tuple.BatchID) (done bol
 		return done, err
 	}
 	w := &state.Write{Fence: k.fence, Tx: b.Tx, Again: k.st.kind != Opaque}
+	var v V
 	for i, r := range rows {
 		done.Groups.Add(r.key.Group) // also of a key that an attempt before has written
 		if r.tx > b.Tx || r.tx == b.Tx && k.st.kind == Opaque {
@@ -140,13 +143,15 @@ func (k *keeper[K, A, V]) commit(ctx context.Context, b tuple.BatchID) (done bol
 			continue
 		}
 		g := &c.all[i]
-		v := k.change(g.key, r.value, r.bytes != nil, g.acc)
-		bytes, err := k.values.appendBytes(nil, unsafe.Pointer(&v))
-		if err == nil && k.values.text {
-			err = k.values.parse(string(bytes), unsafe.Pointer(&v)) // with memory of its own
-		}
-		if err != nil {
+		v = k.change(g.key, r.value, r.bytes != nil, g.acc)
+		if k.room, err = k.values.appendBytes(k.room[:0], unsafe.Pointer(&v)); err != nil {
 			return done, err
+		}
+		bytes := slices.Clone(k.room)
+		if k.values.text {
+			if err = k.values.parse(string(bytes), unsafe.Pointer(&v)); err != nil { // with memory of its own
+				return done, err
+			}
 		}
 		change := state.Change{Key: r.key, Row: state.Row{Tx: b.Tx, Value: bytes}}
 		if k.st.kind == Opaque {
