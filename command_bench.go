@@ -15,8 +15,8 @@ import (
 
 // benchRunner runs topologies for package bench, with metrics as a program in
 // service has them.
-func benchRunner(ctx context.Context, t *topology.Topology, g topology.Guarantee) bench.Running {
-	r, err := Start(ctx, t, Config{Guarantee: &g, Metrics: prometheus.NewRegistry()})
+func benchRunner(ctx context.Context, t *topology.Topology, g topology.Guarantee, dir string) bench.Running {
+	r, err := Start(ctx, t, Config{Guarantee: &g, StateDir: dir, Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		return bench.Running{
 			Stats: func() bench.Counts { return bench.Counts{} },
@@ -34,6 +34,9 @@ func benchRunner(ctx context.Context, t *topology.Topology, g topology.Guarantee
 
 func (s *Stats) bench() bench.Counts {
 	c := bench.Counts{Emitted: s.Input, Acked: s.Acked, Failed: s.Failed, ExecutedBy: map[string]int64{}, AckLatency: s.Latency}
+	if b := s.Batches; b != nil {
+		c.Acked, c.Batches = b.Messages, b.Committed
+	}
 	for _, t := range s.Tasks {
 		for _, in := range t.Inputs {
 			c.Executed += in.Executed

@@ -23,12 +23,13 @@ import (
 	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/metrics"
 	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/trident"
 )
 
-// A Runner starts a topology with the given guarantee and returns at once. The
-// topology runs until its input has ended or ctx has. A topology that cannot be
+// A Runner starts a topology with the given guarantee and returns at once. dir, if not "",
+// is where its record of batches is kept. The topology runs until its input has ended or ctx has. A topology that cannot be
 // started is a Running whose Wait returns the error.
-type Runner func(ctx context.Context, t *topology.Topology, guarantee topology.Guarantee) Running
+type Runner func(ctx context.Context, t *topology.Topology, guarantee topology.Guarantee, dir string) Running
 
 // Running is a topology on its way.
 type Running struct {
@@ -43,7 +44,8 @@ type Running struct {
 // Counts are what a running topology has done since it started.
 type Counts struct {
 	Emitted    int64 // messages by spouts
-	Acked      int64 // messages
+	Acked      int64 // messages, or those of committed batches
+	Batches    int64 // committed
 	Failed     int64 // messages, each time one fails
 	Executed   int64 // tuples, over all bolts
 	ExecutedBy map[string]int64
@@ -82,7 +84,11 @@ type Setup struct {
 	Nodes int  // processes: 1, or 2 with the spouts in one and the bolts in the other; 0 is 1
 	TLS   bool // between them
 
-	passes int // over the lines, by each spout; 0 for no end
+	State    string // of exactly-once: memory or disk
+	Combiner bool   // words are counted before they are sent, too
+
+	counts *trident.State[string, int64] // of exactly-once, see place
+	passes int                           // over the lines, by each spout; 0 for no end
 }
 
 // MaxTasks is the most tasks that a component of a Setup can have.
@@ -103,6 +109,9 @@ func (s *Setup) check() error {
 	}
 	if s.TLS && s.Nodes != 2 {
 		return errors.New("--tls needs --nodes 2")
+	}
+	if err := s.checkExact(); err != nil {
+		return err
 	}
 	if !(s.Rate >= 0 && s.Rate <= maxRate) {
 		return fmt.Errorf("--rate is %v: use 0 (as many as go through) to %.0e messages/s", s.Rate, float64(maxRate))
@@ -133,6 +142,9 @@ type Result struct {
 	Cores          float64  `json:"cores"`                            // CPU time by wall time
 	Latency        *Latency `json:"latency_us"`                       // from emission to the last bolt
 	Due            *Latency `json:"due_us,omitempty"`                 // from when the message was due
-	AckLatency     *Latency `json:"ack_latency_us"`                   // warm-up included
-	Digest         string   `json:"digest,omitempty"`                 // of the counts of a fixed amount
+	AckLatency     *Latency `json:"ack_latency_us"`                   // warm-up included; of batches from their beginning to the commit
+	State          string   `json:"state,omitempty"`                  // of exactly-once
+	Combiner       bool     `json:"combiner,omitempty"`
+	BatchesPerS    float64  `json:"batches_per_s,omitempty"` // committed
+	Digest         string   `json:"digest,omitempty"`        // of the counts of a fixed amount
 }

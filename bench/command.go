@@ -75,7 +75,9 @@ Look at ratios: absolute rates depend on what else the machine does.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.setup.Topology, "topology", "null", "what to run: null, identity or wordcount")
-	f.StringVar(&o.guarantee, "guarantee", topology.AtLeastOnce.String(), "at-most-once or at-least-once")
+	f.StringVar(&o.guarantee, "guarantee", topology.AtLeastOnce.String(), "at-most-once, at-least-once or exactly-once")
+	f.StringVar(&o.setup.State, "state", "", "of exactly-once: memory or disk (default memory)")
+	f.BoolVar(&o.setup.Combiner, "combiner", false, "of exactly-once: words are counted before they are sent, too")
 	f.DurationVar(&o.duration, "duration", 5*time.Second, "length of the timed phase, after a warm-up of 500ms")
 	f.Float64Var(&o.setup.Rate, "rate", 0, "messages/s over all spouts; 0: as many as go through")
 	f.IntVar(&o.setup.Spouts, "spouts", 2, "tasks of the spout")
@@ -91,7 +93,7 @@ Look at ratios: absolute rates depend on what else the machine does.`,
 	f.StringVar(&o.costModel, "cost-model", "", "directory of the cost model, to compare with as well")
 	f.BoolVar(&o.half, halfFlag, false, "be the process with the bolts")
 	_ = f.MarkHidden(halfFlag) // it is there
-	for _, other := range []string{"topology", "guarantee", "rate", "spouts", "bolts", "tls", "latency", "digest"} {
+	for _, other := range []string{"topology", "guarantee", "rate", "spouts", "bolts", "tls", "latency", "digest", "state", "combiner"} {
 		c.MarkFlagsMutuallyExclusive("compare", other)
 		if other != "digest" && other != "latency" {
 			c.MarkFlagsMutuallyExclusive("baseline", other)
@@ -111,8 +113,13 @@ func (o *options) check() error {
 		o.setup.Guarantee = topology.AtLeastOnce
 	case topology.AtMostOnce.String():
 		o.setup.Guarantee = topology.AtMostOnce
+	case topology.ExactlyOnce.String():
+		o.setup.Guarantee = topology.ExactlyOnce
+		if o.setup.State == "" {
+			o.setup.State = inMemory
+		}
 	default:
-		errs = append(errs, fmt.Errorf("--guarantee is %q: use at-most-once or at-least-once", o.guarantee))
+		errs = append(errs, fmt.Errorf("--guarantee is %q: use at-most-once, at-least-once or exactly-once", o.guarantee))
 	}
 	if o.duration < time.Millisecond || o.duration > time.Hour {
 		errs = append(errs, fmt.Errorf("--duration is %v: use 1ms to 1h", o.duration))

@@ -25,6 +25,10 @@ var variants = []variant{
 	{name: "null_tracked", args: []string{"--topology", "null", "--guarantee", "at-least-once"}},
 	{name: "wordcount_untracked", args: []string{"--topology", "wordcount", "--guarantee", "at-most-once", "--digest"}, words: true, count: true},
 	{name: "wordcount_tracked", args: []string{"--topology", "wordcount", "--guarantee", "at-least-once", "--digest"}, words: true, count: true},
+	{name: "wordcount_exact_memory", args: []string{"--topology", "wordcount", "--guarantee", "exactly-once", "--digest"}, words: true, count: true},
+	{name: "wordcount_exact_disk", args: []string{"--topology", "wordcount", "--guarantee", "exactly-once", "--state", "disk", "--digest"}, words: true, count: true},
+	{name: "wordcount_exact_combiner", args: []string{"--topology", "wordcount", "--guarantee", "exactly-once", "--combiner", "--digest"}, words: true, count: true},
+	{name: "wordcount_exact_combiner_disk", args: []string{"--topology", "wordcount", "--guarantee", "exactly-once", "--state", "disk", "--combiner", "--digest"}, words: true, count: true},
 	{name: "plain_batched", args: []string{"--baseline", "plain-batched", "--digest"}, words: true, count: true},
 	{name: "plain_channel", args: []string{"--baseline", "plain-channel", "--digest"}, words: true, count: true},
 }
@@ -44,6 +48,10 @@ var ratios = []ratio{
 	{"wordcount_tracked_untracked", "wordcount_tracked", "wordcount_untracked", 0.90},
 	{"wordcount_tracked_plain_batched", "wordcount_tracked", "plain_batched", 0.80},
 	{"wordcount_tracked_plain_channel", "wordcount_tracked", "plain_channel", 3},
+	{"wordcount_exact_memory_tracked", "wordcount_exact_memory", "wordcount_tracked", 0.70},
+	{"wordcount_exact_disk_tracked", "wordcount_exact_disk", "wordcount_tracked", 0.50},
+	{"wordcount_exact_combiner_tracked", "wordcount_exact_combiner", "wordcount_tracked", 0},
+	{"wordcount_exact_combiner_disk_tracked", "wordcount_exact_combiner_disk", "wordcount_tracked", 0},
 	{"null_tracked_cost_model", "null_tracked", modelName, 0.35},
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"time"
 
@@ -29,8 +30,13 @@ func measure(ctx context.Context, run Runner, s *Setup, d time.Duration, p *prob
 	if err := s.check(); err != nil {
 		return Result{}, err
 	}
+	dir, err := s.place()
+	if err != nil {
+		return Result{}, err
+	}
+	defer os.RemoveAll(dir)
 	t := s.define(p)
-	r, err := timed(ctx, d, p, func(ctx context.Context) Running { return run(ctx, t, s.Guarantee) })
+	r, err := timed(ctx, d, p, func(ctx context.Context) Running { return run(ctx, t, s.Guarantee, dir) })
 	if err != nil {
 		return Result{}, fmt.Errorf("topology %s: %w", t.Name(), err)
 	}
@@ -41,6 +47,10 @@ func measure(ctx context.Context, run Runner, s *Setup, d time.Duration, p *prob
 	}
 	if s.Guarantee == topology.AtMostOnce {
 		r.AckLatency = nil
+	}
+	if s.exact() {
+		r.State, r.Combiner = s.State, s.Combiner
+		r.WordsPerS = wordsPerLine * r.AckedPerS
 	}
 	return r, nil
 }
@@ -66,11 +76,22 @@ func count(ctx context.Context, run Runner, s *Setup, p *probe) error {
 	if err := s.check(); err != nil {
 		return err
 	}
+	dir, err := s.place()
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
 	t := s.define(p)
-	if _, err := run(ctx, t, s.Guarantee).Wait(); err != nil {
+	if _, err := run(ctx, t, s.Guarantee, dir).Wait(); err != nil {
 		return fmt.Errorf("topology %s: %w", t.Name(), err)
 	}
-	return ctx.Err() // then the counts are not whole
+	if err := ctx.Err(); err != nil {
+		return err // then the counts are not whole
+	}
+	if s.exact() {
+		p.sum, err = s.exactDigest(ctx)
+	}
+	return err
 }
 
 // measurePlain is Measure and, if wanted, Digest for a baseline.
@@ -190,6 +211,7 @@ func (s *snapshot) until(e *snapshot) Result {
 	r.MessagesPerS = messages / r.Seconds
 	r.TuplesPerS = float64(e.counts.Executed-s.counts.Executed) / r.Seconds
 	r.WordsPerS = float64(e.counts.ExecutedBy["count"]-s.counts.ExecutedBy["count"]) / r.Seconds
+	r.BatchesPerS = float64(e.counts.Batches-s.counts.Batches) / r.Seconds
 	r.AckedPerS = float64(e.counts.Acked-s.counts.Acked) / r.Seconds
 	r.Cores = (e.used.CPU - s.used.CPU).Seconds() / r.Seconds
 	if n := float64(e.counts.Executed - s.counts.Executed); n > 0 {

@@ -22,6 +22,9 @@ var shapes = map[string]func(*topology.Builder, *Setup, *probe){
 
 // define returns the topology of s, observed by p.
 func (s *Setup) define(p *probe) *topology.Topology {
+	if s.exact() {
+		return s.defineExact(p)
+	}
 	return topology.New("bench-"+s.Topology, func(b *topology.Builder) { shapes[s.Topology](b, s, p) })
 }
 
