@@ -476,6 +476,9 @@ func (c *Coordinator) ended(b *book) bool {
 // carryOn puts the next plan in force when everything is at rest, or when that takes
 // too long. One that would only make things more even is dropped instead, and so is
 // one that nobody wants any more.
+//
+// A process whose tasks have all ended must come to rest like any other: until then the
+// log may lack positions of theirs, and whoever goes on with their splits reads them again.
 func (c *Coordinator) carryOn(b *book) *Entry {
 	if b.nextAt != b.NextAt {
 		b.nextAt, b.asked = b.NextAt, c.now
@@ -496,7 +499,7 @@ func (c *Coordinator) carryOn(b *book) *Entry {
 	}
 	resting := mutation.Is(mutation.SwitchUnrested) || !slices.ContainsFunc(b.homes, func(h hosted) bool {
 		x, _ := c.reports[h.Home].of(b.Run)
-		return x.Rest != b.NextAt && !(x.Ended && x.Epoch == b.Plan.Epoch)
+		return x.Rest != b.NextAt
 	})
 	switch {
 	case !resting && !c.past(b.asked+c.Quiet):

@@ -21,7 +21,7 @@ type RunReport struct {
 	Run    Run    `json:"run"`
 	Cannot string `json:"cannot,omitempty"` // why the node cannot have tasks of it; empty: it can
 	Epoch  uint32 `json:"epoch,omitempty"`  // of the plan that its tasks live in
-	Ended  bool   `json:"ended,omitempty"`  // all of them have ended, in this plan
+	Ended  bool   `json:"ended,omitempty"`  // all of them have ended, in this plan; the log may lack positions of theirs
 	Rest   uint64 `json:"rest,omitempty"`   // the proposal at which all of them have come to rest
 	Over   bool   `json:"over,omitempty"`   // nothing of it is left here
 	Err    string `json:"err,omitempty"`    // why it is over, if nobody wanted it
