@@ -216,17 +216,17 @@ func (c *clusterRun) heal() {
 		}
 	}
 	for i, top := range c.s.tops {
-		if !top.killed {
-			c.ask(&asking{what: "activate " + top.name, settle: true, request: func() *node.Request {
-				sub := c.log.state().Submission(top.name)
-				if sub == nil || sub.Status != cluster.Inactive {
-					return nil
-				}
-				return &node.Request{Op: node.OpSetStatus, Topology: top.name, Status: cluster.Active}
-			}})
-		} else if top.again {
+		if top.killed && top.again {
 			c.submit(i)
 		}
+		// Somebody may have deactivated the one that was submitted again as well.
+		c.ask(&asking{what: "activate " + top.name, settle: true, request: func() *node.Request {
+			sub := c.log.state().Submission(top.name)
+			if sub == nil || sub.Status != cluster.Inactive || top.killed && (top.doomed == 0 || sub.Run == top.doomed) {
+				return nil
+			}
+			return &node.Request{Op: node.OpSetStatus, Topology: top.name, Status: cluster.Active}
+		}})
 	}
 	for _, m := range c.machines {
 		c.ask(&asking{what: "undrain " + m.name, settle: true, request: func() *node.Request {
