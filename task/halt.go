@@ -6,7 +6,7 @@ import "github.com/egretstream/egret/tuple"
 
 // Halt tells a supervisor that its tasks are to emit no new messages until a Halt with
 // N 0 comes. It answers with AtRest when they have none open and hold none, which may
-// be never. Each N is another one.
+// be never. Between two that are to be told apart N is another one.
 type Halt struct{ N uint64 }
 
 // AtRest tells who is over a supervisor that its tasks are halted and have nothing

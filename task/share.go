@@ -230,35 +230,36 @@ func (s *Supervisor) release(id tuple.TaskID) {
 // halt has the tasks emit nothing new, or lets them go on.
 func (s *Supervisor) halt(n uint64) {
 	s.halted = n
+	s.halts++
 	clear(s.restedTasks)
 	s.tell(halt{n})
-	if n > 0 {
-		s.seeRest(n)
-	}
+	s.seeRest()
 }
 
 // seeRest looks every so often whether everything has come to rest.
-func (s *Supervisor) seeRest(n uint64) {
-	if n != s.halted || s.stopping > 0 {
+func (s *Supervisor) seeRest() {
+	if s.halted == 0 || s.stopping > 0 {
 		return
 	}
 	for id := range s.children {
 		c := &s.children[id]
 		if c.ref != nil && !c.far && !c.gone && !c.ended && s.restedTasks[tuple.TaskID(id)] != c.life {
-			s.ctx.After(restLook, lookRest{n})
+			s.ctx.After(restLook, lookRest{s.halts})
 			return
 		}
 	}
 	s.keep.write()
 	if s.open() > 0 || s.keep.busy || len(s.keep.changed) > 0 {
-		s.ctx.After(restLook, lookRest{n})
+		s.ctx.After(restLook, lookRest{s.halts})
 		return
 	}
-	s.ctx.Send(s.part.Over, AtRest{s.part.Run, n})
-	s.ctx.After(restAgain, lookRest{n}) // it may be lost with who leads
+	s.ctx.Send(s.part.Over, AtRest{s.part.Run, s.halted})
+	s.ctx.After(restAgain, lookRest{s.halts}) // it may be lost with who leads
 }
 
-type lookRest struct{ n uint64 }
+// A lookRest is the timer of the halts-th Halt. Its N would not tell which, since the same
+// may come again, and then each would go on for ever.
+type lookRest struct{ halts int }
 
 const (
 	restLook  = 2 * time.Millisecond
@@ -276,7 +277,9 @@ func (s *Supervisor) share(msg any) bool {
 	case Halt:
 		s.halt(msg.N)
 	case lookRest:
-		s.seeRest(msg.n)
+		if msg.halts == s.halts {
+			s.seeRest()
+		}
 	case rested:
 		if msg.n == s.halted && msg.life == s.children[msg.task].life {
 			s.restedTasks[msg.task] = msg.life

@@ -56,6 +56,7 @@ type Supervisor struct {
 	part        *Share                             // what is here at present; nil: everything
 	saidEnded   Ended                              // to who is over it
 	halted      uint64                             // which Halt; 0: none
+	halts       int                                // how many there were
 	restedTasks map[tuple.TaskID]tuple.Incarnation // who has said that it has nothing left to do, of that
 }
 

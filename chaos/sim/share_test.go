@@ -357,6 +357,26 @@ func TestLocalBetweenNodes(t *testing.T) {
 	}
 }
 
+// Who is halted again and again does not look for rest more and more often.
+func TestHaltAgain(t *testing.T) {
+	h := newHalves(t, 1)
+	h.run(func() bool { return len(h.executed) > 50 })
+	timers := func() int { // a while after the last Halt
+		h.quiet(9)
+		until := h.w.Now() + time.Second
+		h.run(func() bool { return h.w.Now() >= until })
+		return h.w.Left().Timers
+	}
+	before := timers()
+	for range 20 {
+		h.quiet(8)
+		h.quiet(9)
+	}
+	require.LessOrEqual(t, timers(), before)
+	h.resume()
+	h.finish(true)
+}
+
 // Tasks that are moved when nothing is open lose nothing, and the others stay.
 func TestMoveQuietly(t *testing.T) {
 	for seed := range uint64(30) {
