@@ -156,7 +156,7 @@ func (d *drive) run() {
 
 func (d *drive) over() bool {
 	for _, s := range d.sources {
-		if s.from < len(s.messages) {
+		if s.at < len(s.messages) || s.from < s.at && s.replay != topology.NonTransactional {
 			return false
 		}
 	}
@@ -169,7 +169,10 @@ func (d *drive) begin() {
 	d.attempt.Round++
 	d.begun, d.writing = d.done, false
 	for _, s := range d.sources {
-		s.at, s.cuts = s.from, map[tuple.TxID][]int{}
+		s.cuts = map[tuple.TxID][]int{}
+		if s.replay != topology.NonTransactional {
+			s.at = s.from
+		}
 	}
 	for _, k := range d.tasks {
 		if k.commit != nil {
