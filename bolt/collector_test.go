@@ -102,3 +102,25 @@ func BenchmarkEmit(b *testing.B) {
 		}
 	})
 }
+
+// Values are emitted as what Emit makes of them, and their slice may be used again.
+func TestEmitValues(t *testing.T) {
+	var r recorder
+	out := bolt.NewCollector(t.Context(), outputs, &r)
+	values := []tuple.Value{tuple.String("the"), tuple.Int64(1)}
+	out.EmitValues(values)
+	values[0] = tuple.String("cow")
+	out.EmitValues(values)
+	out.To(1).EmitValues([]tuple.Value{tuple.Duration(time.Minute)})
+	require.Equal(t, []taken{
+		{0, []any{"the", int64(1)}, 3},
+		{0, []any{"cow", int64(1)}, 3},
+		{1, []any{time.Minute}, 0},
+	}, r.rows)
+	misused := func() (err error) {
+		defer func() { err = tuple.Misused(recover()) }()
+		bolt.NewCollector(t.Context(), nil, &r).EmitValues(values)
+		return nil
+	}()
+	require.ErrorContains(t, misused, "declares no stream")
+}
