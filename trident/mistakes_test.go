@@ -91,6 +91,16 @@ func TestMistakes(t *testing.T) {
 		{"query of nothing", func(b *trident.Builder) {
 			trident.StateQuery(trident.GroupBy(source(b, trident.Opaque), id), sums, func(_, _ int, _ bool, _ func(int)) {})
 		}, trident.ErrState, "StateQuery of state sums: no operator of this topology changes it"},
+		{"query of another kind", func(b *trident.Builder) {
+			in := source(b, trident.Transactional)
+			add(in, sums)
+			trident.StateQuery(trident.GroupBy(in, id), trident.StateOf[int, int]("sums", newFake(), trident.Transactional), func(_, _ int, _ bool, _ func(int)) {})
+		}, trident.ErrState, "it is changed as one that is opaque and of int to int: use the same State for both"},
+		{"query of other types", func(b *trident.Builder) {
+			in := source(b, trident.Opaque)
+			add(in, sums)
+			trident.StateQuery(trident.GroupBy(in, id), trident.StateOf[int, string]("sums", newFake(), trident.Opaque), func(int, string, bool, func(int)) {})
+		}, trident.ErrState, "which is opaque and of int to string"},
 		{"a state twice", func(b *trident.Builder) {
 			in := source(b, trident.Opaque)
 			add(in, sums)

@@ -12,7 +12,11 @@ import (
 )
 
 // A stateUse is what the planner knows of an operator that asks a state.
-type stateUse struct{ name string }
+type stateUse struct {
+	name string
+	kind Kind
+	is   string // its types
+}
 
 // StateQuery calls f for each element with the value that the state has for its key, and
 // returns the stream of what f emits. found says whether there is one. The state is one
@@ -52,7 +56,7 @@ func StateQuery[K comparable, T, V, U any](g *Grouped[K, T], st *State[K, V], f 
 			*all = append(*all, p.Value)
 		}
 	})
-	out.n.reads = &stateUse{st.name}
+	out.n.reads = &stateUse{st.name, st.kind, st.types()}
 	st.check(s.b)
 	return out
 }

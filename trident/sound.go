@@ -29,6 +29,8 @@ func (b *Builder) sound() {
 		switch {
 		case of == nil:
 			b.mistake(ErrState, "StateQuery of state %s: no operator of this topology changes it", n.reads.name)
+		case of.state.is != n.reads.is || of.state.kind != n.reads.kind:
+			b.mistake(ErrState, "StateQuery of state %s, which is %v and %s: it is changed as one that is %v and %s: use the same State for both", n.reads.name, n.reads.kind, n.reads.is, of.state.kind, of.state.is)
 		case of.state.kind != Opaque && !of.state.inexact:
 			b.mistake(ErrUnsound, "StateQuery of state %s, which is %v: a batch that comes again would see what it has written before: use a state that is Opaque, or let it through with Inexact()", n.reads.name, of.state.kind)
 		}

@@ -50,6 +50,7 @@ func (s *State[K, V]) Cached(keys int) *State[K, V] {
 type stateNode struct {
 	name    string
 	kind    Kind
+	is      string // its types
 	inexact bool
 	again   bool // a batch that comes again may have other keys, and nothing is undone
 }
@@ -92,6 +93,10 @@ func Update[K comparable, T, V any](g *Grouped[K, T], st *State[K, V], f func(ke
 
 func (s *State[K, V]) what() string { return "state " + s.name }
 
+func (s *State[K, V]) types() string {
+	return fmt.Sprintf("of %v to %v", reflect.TypeFor[K](), reflect.TypeFor[V]())
+}
+
 // keep adds a state that is changed by what first and add make of a batch.
 func keep[K comparable, T, A, V any](s *Stream[Pair[K, T]], st *State[K, V], first func(T) A, add func(A, T) A, change func(K, V, bool, A) V) *Stream[Pair[K, V]] {
 	out := derive[Pair[K, V]](s, "state", func(t *body, n *node) func(Pair[K, T]) {
@@ -120,7 +125,7 @@ func keep[K comparable, T, A, V any](s *Stream[Pair[K, T]], st *State[K, V], fir
 		}
 	})
 	out.n.name = st.name
-	out.n.state = &stateNode{name: st.name, kind: st.kind, inexact: st.inexact}
+	out.n.state = &stateNode{name: st.name, kind: st.kind, is: st.types(), inexact: st.inexact}
 	st.check(s.b)
 	return out
 }
