@@ -1,0 +1,98 @@
+package trident
+
+import (
+	"context"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/state"
+	"github.com/egretstream/egret/tuple"
+)
+
+// empty is a backend and a store that has nothing and takes everything.
+type empty struct{ wrote *state.Write }
+
+func (e *empty) String() string                                        { return "empty" }
+func (e *empty) Open(context.Context, state.Name) (state.Store, error) { return e, nil }
+func (e *empty) Join(context.Context, *state.Join) error               { return nil }
+func (e *empty) Write(_ context.Context, w *state.Write) error         { e.wrote = w; return nil }
+func (e *empty) Close() error                                          { return nil }
+func (e *empty) Get(_ context.Context, k []state.Key) ([]state.Row, error) {
+	return make([]state.Row, len(k)), nil
+}
+func (e *empty) Scan(context.Context, *tuple.Groups, func(state.Key, state.Row) bool) error {
+	return nil
+}
+
+// keeperOf returns a keeper of text by text that was given a batch.
+func keeperOf(t *testing.T, parallel int) (*keeper[string, string, string], *empty) {
+	e := &empty{}
+	k := newKeeper[string, string, string](StateOf[string, string]("last", e, Opaque), func(_, _ string, _ bool, v string) string { return v }, false)
+	k.batches = &memory[changes[string, string, string]]{
+		fresh: func() *changes[string, string, string] {
+			return &changes[string, string, string]{groups: *newGroups[string, string]()}
+		},
+		clear: (*changes[string, string, string]).clear,
+	}
+	require.NoError(t, k.open(t.Context(), &bolt.Task{Topology: "t", Component: "last", Parallel: parallel}))
+	require.NoError(t, k.join(t.Context(), &bolt.Join{Fence: tuple.Fence{Attempt: tuple.Attempt{Epoch: 1, Round: 1}}}))
+	return k, e
+}
+
+func add(k *keeper[string, string, string], tx tuple.TxID, key, value string) {
+	k.batches.enter(tx)
+	acc, _ := k.batches.now.at(key)
+	*acc = value
+}
+
+// What the cache keeps shares no memory with the tuples that it came of: one short text
+// would keep all of a parcel's.
+func TestCacheOwnsItsMemory(t *testing.T) {
+	k, _ := keeperOf(t, 1)
+	parcel := "key value"
+	add(k, 1, parcel[:3], parcel[4:])
+	_, err := k.commit(t.Context(), tuple.BatchID{Attempt: k.fence.Attempt, Tx: 1})
+	require.NoError(t, err)
+	within := func(s string) bool {
+		p, q := uintptr(unsafe.Pointer(unsafe.StringData(s))), uintptr(unsafe.Pointer(unsafe.StringData(parcel)))
+		return p >= q && p < q+uintptr(len(parcel))
+	}
+	require.True(t, within(parcel[4:]))
+	r := k.cache.get("key")
+	require.Equal(t, "value", r.value)
+	require.False(t, within(r.value))
+	require.False(t, within(k.cache.young["key"].key))
+	require.False(t, within(r.key.Bytes))
+}
+
+// A commit of another attempt, one of a key that belongs to another task and one that
+// would go behind what the store has are refused, and write nothing.
+func TestCommitRefuses(t *testing.T) {
+	k, e := keeperOf(t, 1)
+	add(k, 1, "a", "b")
+	_, err := k.commit(t.Context(), tuple.BatchID{Attempt: tuple.Attempt{Epoch: 1, Round: 2}, Tx: 1})
+	require.ErrorContains(t, err, "state last in empty, batch 1 of attempt 1.2: the task has joined attempt 1.1")
+	require.Nil(t, e.wrote)
+
+	k, e = keeperOf(t, tuple.KeyGroups)
+	add(k, 1, "a", "b")
+	_, err = k.commit(t.Context(), tuple.BatchID{Attempt: k.fence.Attempt, Tx: 1})
+	require.True(t, bolt.IsReject(err))
+	require.ErrorContains(t, err, "has come to task last/0, which does not have the group")
+	require.Nil(t, e.wrote)
+
+	k, e = keeperOf(t, 1)
+	for range 2 { // the second time it is behind what was written
+		add(k, 1, "a", "b")
+		_, err = k.commit(t.Context(), tuple.BatchID{Attempt: k.fence.Attempt, Tx: 1})
+	}
+	require.ErrorIs(t, err, state.ErrLost)
+	require.True(t, bolt.IsReject(err))
+
+	written, err := k.commit(t.Context(), tuple.BatchID{Attempt: k.fence.Attempt, Tx: 2})
+	require.NoError(t, err)
+	require.Equal(t, bolt.Written{}, written, "a batch without elements writes nothing")
+}
