@@ -84,7 +84,7 @@ func TestCommitRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "has come to task last/0, which does not have the group")
 	require.Nil(t, e.wrote)
 
-	k, e = keeperOf(t, 1)
+	k, _ = keeperOf(t, 1)
 	for range 2 { // the second time it is behind what was written
 		add(k, 1, "a", "b")
 		_, err = k.commit(t.Context(), tuple.BatchID{Attempt: k.fence.Attempt, Tx: 1})
