@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/state/memory"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/trident"
 	"github.com/egretstream/egret/tuple"
@@ -12,7 +13,7 @@ import (
 // BenchmarkSplit is a line of ten words split and counted for a batch, with nothing
 // behind: what operators in one task cost.
 func BenchmarkSplit(b *testing.B) {
-	counts := trident.StateOf[string, int64]("counts", newFake(), trident.Opaque)
+	counts := trident.StateOf[string, int64]("counts", memory.New(), trident.Opaque)
 	plan, err := wordcount(nil, counts, trident.Opaque, true).Build(topology.Options{})
 	if err != nil {
 		b.Fatal(err)
@@ -43,7 +44,7 @@ func (nowhere) Put(int, *tuple.Row) {}
 
 // BenchmarkCommit is a batch of 20,000 keys that are in the cache.
 func BenchmarkCommit(b *testing.B) {
-	counts := trident.StateOf[string, int64]("counts", newFake(), trident.Opaque)
+	counts := trident.StateOf[string, int64]("counts", memory.New(), trident.Opaque)
 	plan, err := wordcount(nil, counts, trident.Opaque, true).Build(topology.Options{Parallel: map[string]int{"counts": 1}})
 	if err != nil {
 		b.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/egretstream/egret"
 	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/state/memory"
 	"github.com/egretstream/egret/trident"
 )
 
@@ -26,7 +27,7 @@ func TestEngine(t *testing.T) {
 		for _, trouble := range []bool{false, true} {
 			t.Run(kind.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					back := newFake()
+					back := memory.New()
 					counts := trident.StateOf[string, int64]("counts", back, kind).Cached(300)
 					top := trident.StateOf[string, int64]("top", back, trident.Opaque)
 					var calls atomic.Int64

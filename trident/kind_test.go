@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/state/memory"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/trident"
 )
@@ -26,7 +27,7 @@ func TestKinds(t *testing.T) {
 			t.Run(source.String()+" source, "+kind.String()+" state", func(t *testing.T) {
 				wrong := 0
 				for seed := range uint64(30) {
-					counts := trident.StateOf[int64, int64]("counts", newFake(), kind)
+					counts := trident.StateOf[int64, int64]("counts", memory.New(), kind)
 					if !exact {
 						counts = counts.Inexact()
 					}

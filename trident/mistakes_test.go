@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/state/memory"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/trident"
 )
@@ -24,7 +25,7 @@ type twice struct {
 
 // Each mistake is told by Build, in a sentence that says where and what to do.
 func TestMistakes(t *testing.T) {
-	sums := trident.StateOf[int, int]("sums", newFake(), trident.Opaque)
+	sums := trident.StateOf[int, int]("sums", memory.New(), trident.Opaque)
 	id := func(n int) int { return n }
 	add := func(s *trident.Stream[int], st *trident.State[int, int]) *trident.Stream[trident.Pair[int, int]] {
 		return trident.PersistentAggregate(trident.GroupBy(s, id), st, trident.Sum(id))
@@ -57,34 +58,34 @@ func TestMistakes(t *testing.T) {
 			trident.Aggregate(trident.GroupBy(source(b, trident.Opaque), func(n int) *int { return nil }), trident.Count[int]())
 		}, trident.ErrElement, "Aggregate: type *int cannot be a key"},
 		{"a value that says nothing", func(b *trident.Builder) {
-			st := trident.StateOf[int, struct{}]("nothing", newFake(), trident.Opaque)
+			st := trident.StateOf[int, struct{}]("nothing", memory.New(), trident.Opaque)
 			trident.Update(trident.GroupBy(source(b, trident.Opaque), id), st, func(int, struct{}, bool, []int) struct{} { return struct{}{} })
 		}, trident.ErrElement, "state nothing: type struct {} has no fields"},
 		{"opaque source, transactional state", func(b *trident.Builder) {
-			add(source(b, trident.Opaque), trident.StateOf[int, int]("sums", newFake(), trident.Transactional))
+			add(source(b, trident.Opaque), trident.StateOf[int, int]("sums", memory.New(), trident.Transactional))
 		}, trident.ErrUnsound, "state sums, which is transactional, with the source in, which is opaque"},
 		{"non-transactional source", func(b *trident.Builder) {
 			add(source(b, trident.NonTransactional), sums)
 		}, trident.ErrUnsound, "messages of a batch that fails would be lost: make the source Opaque"},
 		{"non-transactional state", func(b *trident.Builder) {
-			add(source(b, trident.Transactional), trident.StateOf[int, int]("sums", newFake(), trident.NonTransactional))
+			add(source(b, trident.Transactional), trident.StateOf[int, int]("sums", memory.New(), trident.NonTransactional))
 		}, trident.ErrUnsound, "what comes again would count again"},
 		{"one of two sources", func(b *trident.Builder) {
 			add(trident.Merge(source(b, trident.Transactional), trident.From[int](b, "other", spout.Slice(1))),
-				trident.StateOf[int, int]("sums", newFake(), trident.Transactional))
+				trident.StateOf[int, int]("sums", memory.New(), trident.Transactional))
 		}, trident.ErrUnsound, "the source other, which is opaque"},
 		{"behind a state", func(b *trident.Builder) {
 			changed := add(source(b, trident.Opaque), sums)
 			trident.PersistentAggregate(trident.GroupBy(changed, func(p trident.Pair[int, int]) int { return p.Key }),
-				trident.StateOf[int, int64]("more", newFake(), trident.Transactional), trident.Count[trident.Pair[int, int]]())
+				trident.StateOf[int, int64]("more", memory.New(), trident.Transactional), trident.Count[trident.Pair[int, int]]())
 		}, trident.ErrUnsound, "state more, which is transactional, with the source in"},
 		{"parts by chance", func(b *trident.Builder) {
 			sum := trident.Aggregator[int, int, int]{Init: func() int { return 0 }, Add: func(a, n int) int { return a + n }, Done: func(a int, emit func(int)) { emit(a) }}
-			add(trident.PartitionAggregate(source(b, trident.Transactional), sum), trident.StateOf[int, int]("sums", newFake(), trident.Transactional))
+			add(trident.PartitionAggregate(source(b, trident.Transactional), sum), trident.StateOf[int, int]("sums", memory.New(), trident.Transactional))
 		}, trident.ErrUnsound, "behind PartitionAggregate of a shuffled stream"},
 		{"query of a state that cannot be undone", func(b *trident.Builder) {
 			in := source(b, trident.Transactional)
-			st := trident.StateOf[int, int]("sums", newFake(), trident.Transactional)
+			st := trident.StateOf[int, int]("sums", memory.New(), trident.Transactional)
 			add(in, st)
 			trident.StateQuery(trident.GroupBy(in, id), st, func(_, _ int, _ bool, _ func(int)) {})
 		}, trident.ErrUnsound, "StateQuery of state sums, which is transactional"},
@@ -94,12 +95,12 @@ func TestMistakes(t *testing.T) {
 		{"query of another kind", func(b *trident.Builder) {
 			in := source(b, trident.Transactional)
 			add(in, sums)
-			trident.StateQuery(trident.GroupBy(in, id), trident.StateOf[int, int]("sums", newFake(), trident.Transactional), func(_, _ int, _ bool, _ func(int)) {})
+			trident.StateQuery(trident.GroupBy(in, id), trident.StateOf[int, int]("sums", memory.New(), trident.Transactional), func(_, _ int, _ bool, _ func(int)) {})
 		}, trident.ErrState, "it is changed as one that is opaque and of int to int: use the same State for both"},
 		{"query of other types", func(b *trident.Builder) {
 			in := source(b, trident.Opaque)
 			add(in, sums)
-			trident.StateQuery(trident.GroupBy(in, id), trident.StateOf[int, string]("sums", newFake(), trident.Opaque), func(int, string, bool, func(int)) {})
+			trident.StateQuery(trident.GroupBy(in, id), trident.StateOf[int, string]("sums", memory.New(), trident.Opaque), func(int, string, bool, func(int)) {})
 		}, trident.ErrState, "which is opaque and of int to string"},
 		{"a state twice", func(b *trident.Builder) {
 			in := source(b, trident.Opaque)
@@ -110,7 +111,7 @@ func TestMistakes(t *testing.T) {
 			add(source(b, trident.Opaque), trident.StateOf[int, int]("sums", nil, trident.Opaque))
 		}, trident.ErrState, "state sums: its backend is nil"},
 		{"a state of no kind", func(b *trident.Builder) {
-			add(source(b, trident.Opaque), trident.StateOf[int, int]("sums", newFake(), 7).Inexact())
+			add(source(b, trident.Opaque), trident.StateOf[int, int]("sums", memory.New(), 7).Inexact())
 		}, trident.ErrState, "state sums: there is no kind 7"},
 		{"a source of no kind", func(b *trident.Builder) { source(b, 9).Peek(func(int) {}) }, trident.ErrState, "source in: give it one kind"},
 		{"no cache", func(b *trident.Builder) { add(source(b, trident.Opaque), sums.Cached(1)) }, trident.ErrState, "it keeps 1 keys in memory"},
@@ -152,7 +153,7 @@ func TestMistakes(t *testing.T) {
 		for _, state := range []trident.Kind{trident.Opaque, trident.Transactional, trident.NonTransactional} {
 			for _, k := range []trident.Kind{trident.Opaque, trident.Transactional, trident.NonTransactional} {
 				_, err := trident.New("b", func(b *trident.Builder) {
-					add(source(b, k), trident.StateOf[int, int]("sums", newFake(), state).Inexact())
+					add(source(b, k), trident.StateOf[int, int]("sums", memory.New(), state).Inexact())
 				}).Build(topology.Options{})
 				require.NoError(t, err)
 			}
@@ -188,7 +189,7 @@ func TestParameters(t *testing.T) {
 func TestPlans(t *testing.T) {
 	id := func(n int) int { return n }
 	st := func(name string) *trident.State[int, int64] {
-		return trident.StateOf[int, int64](name, newFake(), trident.Opaque)
+		return trident.StateOf[int, int64](name, memory.New(), trident.Opaque)
 	}
 	for _, tt := range []struct {
 		name   string
@@ -220,7 +221,7 @@ func TestPlans(t *testing.T) {
 			in := trident.From[int](b, "in", spout.Slice(1))
 			g := trident.GroupBy(in, id)
 			changed := trident.PersistentAggregate(g, st("counts"), trident.Count[int]()).Parallel(2)
-			trident.PersistentAggregate(changed.GroupAll(), trident.StateOf[struct{}, int64]("all", newFake(), trident.Opaque), trident.Count[trident.Pair[int, int64]]())
+			trident.PersistentAggregate(changed.GroupAll(), trident.StateOf[struct{}, int64]("all", memory.New(), trident.Opaque), trident.Count[trident.Pair[int, int64]]())
 			trident.StateQuery(g, st("counts"), func(n int, _ int64, _ bool, _ func(int)) {})
 		}, "in: default(value) local-or-shuffle to group\n" +
 			"group: counts(key,value) by key to counts; counts-query(key,value) by key to counts-query\n" +

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/state/memory"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/trident"
 )
@@ -144,22 +145,22 @@ func TestOperators(t *testing.T) {
 			return trident.LeftJoin(l, r, func(k, l, r int, found bool) string { return fmt.Sprint(k, ":", l, r, found) })
 		}, []string{"0:3 0 false", "1:1 7 true"}},
 		{"PersistentAggregate", func(b *trident.Builder) strings {
-			st := trident.StateOf[int, int]("sums", newFake(), trident.Opaque)
+			st := trident.StateOf[int, int]("sums", memory.New(), trident.Opaque)
 			return show(trident.PersistentAggregate(trident.GroupBy(numbers(b, "in", 1, 2, 3, 4), rest), st, trident.Sum(self)))
 		}, []string{"0 3", "1 5", "2 2"}},
 		{"PersistentReduce", func(b *trident.Builder) strings {
-			st := trident.StateOf[int, int]("sums", newFake(), trident.Opaque)
+			st := trident.StateOf[int, int]("sums", memory.New(), trident.Opaque)
 			return show(trident.PersistentReduce(trident.GroupBy(numbers(b, "in", 1, 2, 3, 4), rest), st, trident.Reducer[int, int]{Zero: func() int { return 7 }, Reduce: plus}))
 		}, []string{"0 10", "1 12", "2 9"}},
 		{"Update", func(b *trident.Builder) strings {
-			st := trident.StateOf[int, string]("texts", newFake(), trident.Opaque)
+			st := trident.StateOf[int, string]("texts", memory.New(), trident.Opaque)
 			return show(trident.Update(trident.GroupBy(numbers(b, "in", 1, 2, 4), rest), st, func(k int, old string, found bool, batch []int) string {
 				slices.Sort(batch)
 				return fmt.Sprint(k, old, found, batch)
 			}))
 		}, []string{"1 1false [1 4]", "2 2false [2]"}},
 		{"StateQuery", func(b *trident.Builder) strings {
-			st := trident.StateOf[int, int]("sums", newFake(), trident.Opaque)
+			st := trident.StateOf[int, int]("sums", memory.New(), trident.Opaque)
 			in := numbers(b, "in", 1, 2, 4)
 			trident.PersistentAggregate(trident.GroupBy(in, rest), st, trident.Sum(self))
 			return trident.StateQuery(trident.GroupBy(in, rest), st, func(n, v int, found bool, emit func(string)) { emit(fmt.Sprint(n, v, found)) })
@@ -191,7 +192,7 @@ func TestEachFails(t *testing.T) {
 func TestStateQuerySeesWhatWasBefore(t *testing.T) {
 	for _, behind := range []bool{false, true} {
 		for seed := range uint64(20) {
-			back := newFake()
+			back := memory.New()
 			counts := trident.StateOf[string, int64]("counts", back, trident.Opaque)
 			seen := trident.StateOf[int64, int64]("seen", back, trident.Opaque)
 			top := trident.New("test", func(b *trident.Builder) {

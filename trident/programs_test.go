@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/spout/from"
+	"github.com/egretstream/egret/state/memory"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/trident"
 )
@@ -92,7 +93,7 @@ func TestBusiestAirports(t *testing.T) {
 	}
 	require.NotEmpty(t, want)
 
-	back := newFake()
+	back := memory.New()
 	traffics := trident.StateOf[airportDay, traffic]("traffic", back, trident.Opaque).Cached(100)
 	best := trident.StateOf[string, busiest]("busiest", back, trident.Opaque)
 	top := trident.New("flights", func(b *trident.Builder) {
@@ -171,7 +172,7 @@ func TestNetScores(t *testing.T) {
 	}
 	require.Greater(t, len(want), 2)
 
-	scores := trident.StateOf[string, int64]("scores", newFake(), trident.Opaque)
+	scores := trident.StateOf[string, int64]("scores", memory.New(), trident.Opaque)
 	top := trident.New("speeches", func(b *trident.Builder) {
 		speeches := trident.From[speech](b, "speeches", from.JSONLines(path))
 		votes := trident.Merge(
@@ -193,7 +194,7 @@ func TestNetScores(t *testing.T) {
 func TestCommitsRunBeside(t *testing.T) {
 	lines := bookLines(t, 600)
 	for seed := range uint64(3) {
-		counts := trident.StateOf[string, int64]("counts", newFake(), trident.Opaque).Cached(200)
+		counts := trident.StateOf[string, int64]("counts", memory.New(), trident.Opaque).Cached(200)
 		d := newDrive(t, seed, wordcount(lines, counts, trident.Opaque, true), topology.Options{})
 		d.size, d.trouble, d.beside = 30, 5000, true
 		d.run()

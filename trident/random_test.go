@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/state/memory"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/trident"
 )
@@ -113,7 +114,7 @@ func TestRandomPrograms(t *testing.T) {
 		p := drawProgram(r)
 		seed := rapid.Uint64().Draw(r, "seed")
 		parts, tasks, k := rapid.Bool().Draw(r, "parts"), rapid.IntRange(1, 4).Draw(r, "tasks"), rapid.Int64Range(1, 20).Draw(r, "k")
-		back := newFake()
+		back := memory.New()
 		sums := trident.StateOf[int64, int64]("sums", back, trident.Opaque).Cached(rapid.IntRange(2, 30).Draw(r, "cached"))
 		counts := trident.StateOf[int64, int64]("counts", back, trident.Opaque)
 		most := trident.StateOf[int64, int64]("most", back, trident.Opaque)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/state/memory"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/trident"
 )
@@ -64,7 +65,7 @@ func wordcount(lines []string, counts *trident.State[string, int64], source trid
 }
 
 func TestWordcountPlan(t *testing.T) {
-	counts := trident.StateOf[string, int64]("counts", newFake(), trident.Opaque)
+	counts := trident.StateOf[string, int64]("counts", memory.New(), trident.Opaque)
 	plan, err := wordcount(nil, counts, trident.Opaque, true).Build(topology.Options{})
 	require.NoError(t, err)
 	require.Equal(t, topology.ExactlyOnce, plan.Guarantee)
@@ -101,7 +102,7 @@ func TestWordcount(t *testing.T) {
 		{"transactional", trident.Transactional, trident.Transactional, true, 2000},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			counts := trident.StateOf[string, int64]("counts", newFake(), tt.state).Cached(500)
+			counts := trident.StateOf[string, int64]("counts", memory.New(), tt.state).Cached(500)
 			d := newDrive(t, 1, wordcount(lines, counts, tt.source, tt.parts), topology.Options{})
 			d.size, d.trouble = 200, tt.trouble
 			d.run()
