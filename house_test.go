@@ -113,6 +113,7 @@ var house = map[string]room{
 	"examples/flights/delays":          {guests, true, "tuple spout spout/from bolt bolt/to topology"},
 	"examples/speeches":                {guests, true, ". examples/speeches/portraits"},
 	"examples/speeches/portraits":      {guests, true, "tuple spout/from bolt bolt/to topology"},
+	"examples/trident-wordcount":       {guests, true, ". spout spout/from state state/memory state/pebble trident examples/wordcount/counting"},
 	"examples/wordcount":               {guests, true, ". examples/wordcount/counting"},
 	"examples/wordcount/counting":      {guests, true, "tuple spout spout/from bolt bolt/to topology"},
 }

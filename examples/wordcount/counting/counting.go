@@ -28,9 +28,12 @@ func wordcount(b *topology.Builder) {
 	b.Bolt("print", to.Stdout(), top.Global())
 }
 
+// Book returns the lines of the book.
+func Book() spout.Source { return from.LinesFS(book, "moby_dick.txt.gz") }
+
 // text is what the flags ask to be counted.
 func text(b *topology.Builder) (lines spout.Source) {
-	lines = from.LinesFS(book, "moby_dick.txt.gz")
+	lines = Book()
 	if files := b.Strings("file", nil, "a text, plain or .gz, or - for standard input; may be repeated (default: a book)"); len(files) > 0 {
 		lines = from.Lines(files...)
 	}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret/examples/wordcount/counting"
+	"github.com/egretstream/egret/spout"
+)
+
+func top20(t *testing.T) string {
+	want, err := os.ReadFile("../wordcount/counting/testdata/top20.txt")
+	require.NoError(t, err)
+	return string(want)
+}
+
+// The words are those of the other wordcount, and of ordinary tools.
+func TestBook(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, count(t.Context(), counting.Book(), "", 20, &out))
+	require.Equal(t, top20(t), out.String())
+}
+
+// A run that has failed is gone on with, and one that was complete has nothing to do:
+// each word is counted once.
+func TestGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	var out strings.Builder
+	err := count(t.Context(), broken{counting.Book()}, dir, 20, &out)
+	require.ErrorContains(t, err, "no more")
+	require.Empty(t, out.String())
+	for range 2 {
+		out.Reset()
+		require.NoError(t, count(t.Context(), counting.Book(), dir, 20, &out))
+		require.Equal(t, top20(t), out.String())
+	}
+}
+
+// broken is a source that ends the run behind 10,000 messages.
+type broken struct{ spout.Source }
+
+func (b broken) Open(ctx context.Context, split spout.Split, position string) (spout.Reader, error) {
+	r, err := b.Source.Open(ctx, split, position)
+	return &breaking{Reader: r}, err
+}
+
+type breaking struct {
+	spout.Reader
+	n int
+}
+
+func (b *breaking) Next(ctx context.Context, out *spout.Out) error {
+	if b.n > 10_000 {
+		return spout.Fatal(errors.New("no more"))
+	}
+	err := b.Reader.Next(ctx, out)
+	b.n += out.Len()
+	return err
+}
