@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -56,7 +57,7 @@ func (b *Backend) Open(_ context.Context, name state.Name) (state.Store, error) 
 	t := opened.tables[at]
 	if t == nil {
 		if t, err = open(at, name, b.Log); err != nil {
-			return nil, err
+			return nil, err // says which state
 		}
 		opened.tables[at] = t
 	}
@@ -89,7 +90,7 @@ const (
 )
 
 func open(at place, name state.Name, log *slog.Logger) (*table, error) {
-	if err := at.fs.MkdirAll(at.dir, 0o700); err != nil {
+	if err := makeDir(at.fs, at.dir); err != nil {
 		return nil, fmt.Errorf("state %v: %w", name, err)
 	}
 	t := &table{at: at, name: name, log: log}
@@ -101,6 +102,8 @@ func open(at place, name state.Name, log *slog.Logger) (*table, error) {
 		FS: at.fs, Lock: lock, CacheSize: cacheSize, MemTableSize: memTableSize,
 		FormatMajorVersion: pebble.FormatNewest, Logger: t, EventListener: &pebble.EventListener{
 			BackgroundError: func(err error) { t.Errorf("%v", err) },
+			// Who reads it gets an error.
+			DataCorruption: func(info pebble.DataCorruptionInfo) { t.Errorf("%v", info) },
 		},
 	}
 	for i := range options.Levels {
@@ -112,13 +115,42 @@ func open(at place, name state.Name, log *slog.Logger) (*table, error) {
 		}
 	}
 	if err != nil {
+		if !pebble.IsCorruptionError(err) && !errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("it cannot be opened (if files are damaged or missing, put back a copy of the directory, or delete it and start the topology anew): %w", err)
+		}
 		return nil, errors.Join(t.fault(err), lock.Close())
 	}
 	t.lock = lock
 	return t, nil
 }
 
-// load reads what the tables keeps in memory of its groups.
+// makeDir makes a directory that is there when the power has gone. The two above it are
+// ours, too; what is above them may be anybody's, and is synced if it is new.
+func makeDir(disk vfs.FS, dir string) error {
+	sync := []string{filepath.Dir(dir), filepath.Dir(filepath.Dir(dir))}
+	for up := sync[1]; ; {
+		if _, err := disk.Stat(up); err == nil || filepath.Dir(up) == up {
+			break
+		}
+		up = filepath.Dir(up)
+		sync = append(sync, up)
+	}
+	if err := disk.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, d := range sync {
+		f, err := disk.OpenDir(d)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return fmt.Errorf("%s: %w", d, err)
+		}
+	}
+	return nil
+}
+
+// load reads what the table keeps in memory of its groups.
 func (t *table) load() error {
 	switch b, closer, err := t.db.Get([]byte{versionKey}); {
 	case errors.Is(err, pebble.ErrNotFound):

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -209,11 +210,30 @@ func (t *table) commit(b *pebble.Batch) error {
 	if err := t.broken.Load(); err != nil {
 		return *err
 	}
+	if err := t.room(b.Len()); err != nil {
+		return err
+	}
 	if err := t.db.Apply(b, pebble.Sync); err != nil {
 		t.ends(err)
 	}
-	if err := t.broken.Load(); err != nil { // Apply may have said so to Fatalf only
+	if err := t.broken.Load(); err != nil { // Apply says so to Fatalf only
 		return *err
+	}
+	return nil
+}
+
+// minFree is what has to be free of a disk besides what is written to it: pebble ends the
+// process if it cannot change from one log to the next.
+const minFree = 64 << 20
+
+// room says if there is none for n bytes more, which are written at least twice.
+func (t *table) room(n int) error {
+	usage, err := t.at.fs.GetDiskUsage(t.at.dir)
+	if err != nil { // there are disks that do not tell
+		return nil
+	}
+	if want := minFree + 3*uint64(n); usage.AvailBytes < want {
+		return t.fault(fmt.Errorf("the disk has %d bytes left, and %d are needed: make room on it", usage.AvailBytes, want))
 	}
 	return nil
 }
@@ -275,7 +295,7 @@ func (s *store) Close() (err error) {
 
 // fault says where an error is from and, if files are damaged, what to do.
 func (t *table) fault(err error) error {
-	if errors.Is(err, errLayout) || errors.Is(err, pebble.ErrCorruption) || errors.Is(err, pebble.ErrNotFound) {
+	if errors.Is(err, errLayout) || pebble.IsCorruptionError(err) || errors.Is(err, pebble.ErrNotFound) {
 		return fmt.Errorf("state %v in %s is damaged (put back a copy of the directory, or delete it and start the topology anew): %w", t.name, t.at.dir, err)
 	}
 	return fmt.Errorf("state %v in %s: %w", t.name, t.at.dir, err)
@@ -297,12 +317,19 @@ func (t *table) Errorf(format string, args ...any) {
 	}
 }
 
-// Fatalf is called when pebble does not know how to go on, mostly since it cannot write
-// to its log or manifest. Everybody who uses the table is told instead, and nothing is
-// acknowledged any more.
+// fatalCommit is how Fatalf is called by Apply, in our own goroutine, when the log cannot
+// be written. It may return then.
+const fatalCommit = "pebble: fatal commit error"
+
+// Fatalf is called when pebble does not know how to go on. What it would do next could
+// damage what is on disk, so the process ends, as with pebble everywhere.
 func (t *table) Fatalf(format string, args ...any) {
 	t.Errorf(format, args...)
-	t.ends(fmt.Errorf(format, args...))
+	err := fmt.Errorf(format, args...)
+	if !strings.HasPrefix(format, fatalCommit) {
+		panic(t.fault(fmt.Errorf("the process ends, since what is on disk would be damaged otherwise: %w", err)))
+	}
+	t.ends(err)
 }
 
 func (t *table) hold(groups *tuple.Groups) {

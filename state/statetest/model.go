@@ -177,7 +177,12 @@ func property(b *bench) {
 				compare(b.store.Write(b.ctx, w), m.write(w))
 			},
 			"commit": func(*rapid.T) { m.commit() },
-			"reopen": func(*rapid.T) { b.reopen() },
+			"reopen": func(rt *rapid.T) {
+				if rapid.IntRange(0, 3).Draw(rt, "closed") > 0 {
+					rt.Skip() // it takes long
+				}
+				b.reopen()
+			},
 			"": func(rt *rapid.T) {
 				var keys []state.Key
 				for g := range m.groups {
