@@ -339,8 +339,8 @@ func TestAFullDiskIsTold(t *testing.T) {
 func TestDamageIsTold(t *testing.T) {
 	dir := t.TempDir()
 	w := newWriter(t, Dir(dir), 1)
-	for range 10 {
-		require.NoError(t, w.write(t, 10, 20_000)) // more than fits into the first memtables
+	for range 25 {
+		require.NoError(t, w.write(t, 10, 20_000)) // more than a memtable takes
 	}
 	require.NoError(t, w.store.Close())
 	require.NoError(t, w.open(t, Dir(dir)))

@@ -84,7 +84,9 @@ func TestTheLogIsToldWhatGoesWrong(t *testing.T) {
 	b := &Backend{Log: slog.New(slog.NewTextHandler(told, nil)), dir: "/states", fs: disk}
 	w := newWriter(t, b, 1)
 	left.Store(0)
-	require.NoError(t, w.write(t, 10, 20_000)) // more than fits into the first memtable
+	for range 25 {
+		require.NoError(t, w.write(t, 10, 20_000)) // more than a memtable takes
+	}
 	line := <-told
 	left.Store(1 << 40)
 	require.NoError(t, w.write(t, 10, 20_000))
