@@ -5,9 +5,12 @@
 //
 // A Write is one batch of the log and one fsync. What was acknowledged is there after the
 // process was killed and after the power went, as far as the disk keeps what it has
-// synced. Damage is an error when it is read, or state.ErrLost when a task joins; but if
-// what is lost is the end of the file MANIFEST, synced long before, rows may be missing that
-// nobody misses. To start a state anew, delete its directory while nothing has it open.
+// synced. Damage is an error when it is read, or state.ErrLost when a task joins. But
+// pebble takes a manifest that is damaged for one whose end was not written, and then rows
+// may be missing that nobody misses: the disk, or a file system with checksums, has to see
+// to that.
+//
+// To start a state anew, delete its directory while nothing has it open.
 //
 // The keys of the database, numbers of fixed size being big-endian:
 //
