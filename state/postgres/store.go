@@ -63,11 +63,19 @@ func list(groups *tuple.Groups) (all []int16) {
 	return all
 }
 
-// transact runs f in a transaction. Reading what is committed, not a snapshot of when it
-// began, is what lock rests on.
+// transact runs f in a transaction, and commits it unless that returns an error. Reading
+// what is committed, not a snapshot of when it began, is what lock rests on.
 func (s *store) transact(ctx context.Context, f func(pgx.Tx) error) error {
-	if err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, f); err != nil {
+	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
 		return s.wrap(err)
+	}
+	defer tx.Rollback(ctx) // nothing after a commit; if it fails the server does it, when it sees that
+	if err := f(tx); err != nil {
+		return s.wrap(err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return s.wrap(fmt.Errorf("commit, which may have happened or not: %w", err))
 	}
 	return nil
 }
