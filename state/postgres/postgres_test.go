@@ -277,7 +277,7 @@ func lostCommit(t *testing.T, url string) {
 	require.NoError(t, err)
 	defer zombie.Close()
 	err = zombie.Write(t.Context(), batch(f, 1, "1", "", "a"))
-	require.ErrorContains(t, err, "commit, which may have happened or not: unexpected EOF")
+	require.ErrorContains(t, err, "commit, which may have happened or not")
 	require.NotErrorIs(t, err, state.ErrFenced)
 	require.Equal(t, int64(1), commits.Load())
 
