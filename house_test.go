@@ -66,10 +66,10 @@ var house = map[string]room{
 	"acker":   {machines, false, "tuple mutation"},
 	"broker":  {machines, false, "tuple mutation cluster"},
 	"chaos":   {machines, true, ""},
-	"cluster": {machines, false, "mutation tuple"},
+	"cluster": {machines, false, "batch mutation tuple"},
 
 	"task": {behaviours, false, "amount mutation tuple metrics actor spout bolt topology acker broker batch proto"},
-	"node": {behaviours, false, "mutation tuple actor acker broker cluster task metrics topology"},
+	"node": {behaviours, false, "mutation tuple actor acker batch broker cluster task metrics topology"},
 
 	"actor/host":     {hosts, false, "actor"},
 	"spout/from":     {hosts, true, "amount tuple spout"},

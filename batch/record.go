@@ -150,8 +150,34 @@ func (r *Record) commit(c *Commit) error {
 	return nil
 }
 
-// Clone returns a copy that shares nothing with r which Apply changes.
+// Components returns the components that a record has something of, each once.
+func (r *Record) Components() []string {
+	return names(slices.Collect(maps.Keys(r.Positions)), slices.Collect(maps.Keys(r.Fixed)), slices.Collect(maps.Keys(r.Last)))
+}
+
+// Components returns the components that an entry has something of, each once.
+func (e *Entry) Components() (all []string) {
+	if e.Fix != nil {
+		all = slices.AppendSeq(all, maps.Keys(e.Fix.Ranges))
+	}
+	if e.Commit != nil {
+		all = slices.AppendSeq(slices.AppendSeq(all, maps.Keys(e.Commit.Positions)), maps.Keys(e.Commit.Written))
+	}
+	return names(all)
+}
+
+func names(some ...[]string) []string {
+	all := slices.Concat(some...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Clone returns a copy that shares nothing with r which Apply changes. That of nil is the
+// zero Record.
 func (r *Record) Clone() *Record {
+	if r == nil {
+		return new(Record)
+	}
 	c := *r
 	c.Fixed = maps.Clone(r.Fixed)
 	c.Positions = maps.Clone(r.Positions)

@@ -30,7 +30,7 @@ func (u *Submit) apply(s *State, r *Result) error {
 			return refuse(ErrRunning, "topology %q runs already, as run %d: kill it before it is submitted again", old.Topology, old.Run)
 		}
 		if old.Status == Failed {
-			next.Positions = old.Positions
+			next.Positions, next.Record = old.Positions, old.Record
 		}
 	}
 	if err := s.give(r); err != nil {

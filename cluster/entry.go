@@ -27,6 +27,7 @@ type Entry struct {
 	CancelNext  *CancelNext  `json:"cancel-next,omitempty"`
 	Switch      *Switch      `json:"switch,omitempty"`
 	Commit      *Commit      `json:"commit,omitempty"`
+	Batches     *Batches     `json:"batches,omitempty"`
 	Finish      *Finish      `json:"finish,omitempty"`
 	Forget      *Forget      `json:"forget,omitempty"`
 	SawNode     *SawNode     `json:"saw-node,omitempty"`
@@ -40,8 +41,8 @@ type Found struct {
 }
 
 // Submit starts a run. A run of the same name that is done is forgotten with its
-// positions. One that has failed leaves its positions to the new one, which goes on
-// from there; to begin anew, it is forgotten first.
+// positions. One that has failed leaves its positions, or its record of batches, to the new
+// one, which goes on from there; to begin anew, it is forgotten first.
 type Submit struct {
 	Spec Spec      `json:"spec"`
 	At   time.Time `json:"at"`
@@ -153,6 +154,7 @@ func (e *Entry) changes() (set []change, kind string) {
 		{"cancel-next", e.CancelNext != nil, e.CancelNext},
 		{"switch", e.Switch != nil, e.Switch},
 		{"commit", e.Commit != nil, e.Commit},
+		{"batches", e.Batches != nil, e.Batches},
 		{"finish", e.Finish != nil, e.Finish},
 		{"forget", e.Forget != nil, e.Forget},
 		{"saw-node", e.SawNode != nil, e.SawNode},

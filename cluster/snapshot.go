@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/egretstream/egret/batch"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -24,7 +25,8 @@ type snapshot struct {
 // stored is a submission with its positions, which name their component once.
 type stored struct {
 	*Submission
-	Positions []committed `json:"positions"`
+	Positions []committed   `json:"positions"`
+	Record    *batch.Record `json:"record,omitempty"`
 }
 
 type committed struct {
@@ -50,7 +52,7 @@ func (s *State) Snapshot() ([]byte, error) {
 			c := &all[len(all)-1]
 			c.Splits = append(c.Splits, split{p.Split, p.Position, p.Life})
 		}
-		out.Submissions = append(out.Submissions, stored{sub, all})
+		out.Submissions = append(out.Submissions, stored{sub, all, sub.Record})
 	}
 	return json.Marshal(out)
 }
@@ -82,6 +84,7 @@ func (s *State) Restore(data []byte) error {
 			}
 		}
 		sub := from.Submission
+		sub.Record = from.Record
 		sub.Positions, _ = Positions{}.with(all)
 		if sub.Positions.Len() != len(all) {
 			return refuse(ErrCorrupt, "the snapshot has two positions of one place of topology %q", sub.Topology)
@@ -119,6 +122,9 @@ func (s *State) check() error {
 			return broken("topology %q is %q", name, sub.Status)
 		case sub.Next != nil && (sub.Plan == nil || !sub.Status.Runs()):
 			return broken("topology %q is to have another plan, and has none", name)
+		}
+		if why := sub.checkRecord(s.Epoch); why != "" {
+			return broken("topology %q: %s", name, why)
 		}
 		if sub.Plan != nil {
 			if err := checkPlan(sub.Components, sub.Plan, true); err != nil {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/egretstream/egret/batch"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -139,6 +140,9 @@ type Submission struct {
 	NextAt    uint64    `json:"next_at,omitempty"` // index of the entry that has proposed it
 	Why       string    `json:"why,omitempty"`     // there is a Next
 	Positions Positions `json:"-"`
+	// Record is what is durable of the batches of an exactly-once topology; nil: none has
+	// begun.
+	Record *batch.Record `json:"-"`
 }
 
 // A Node is what the log knows of a node, whether it lives or not.

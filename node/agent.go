@@ -169,6 +169,8 @@ func (a *Agent) Receive(ctx actor.Context, msg any) {
 		}
 	case *task.SavePositions:
 		a.save(msg)
+	case *task.SaveRecord:
+		a.saveRecord(msg)
 	case task.Over:
 		a.over(msg)
 	case actor.Terminated: // a supervisor, whose Over came before if it has ended in good order
@@ -216,6 +218,7 @@ func (a *Agent) look() {
 	}
 	for _, run := range slices.Sorted(maps.Keys(a.parts)) {
 		a.parts[run].saveAgain(a, now)
+		a.parts[run].recordAgain(a, now)
 	}
 	for _, id := range slices.Sorted(maps.Keys(a.asks)) {
 		w := a.asks[id]
@@ -261,6 +264,7 @@ func (a *Agent) logged(s cluster.State) {
 	for _, run := range slices.Sorted(maps.Keys(a.parts)) {
 		if p := a.parts[run]; !seen[run] && uint32(run) <= s.Epoch {
 			p.seeSaved(a, nil)
+			p.seeRecord(a, nil)
 			p.stop(a)
 		}
 	}

@@ -30,6 +30,8 @@ type peer struct {
 type note struct {
 	Report *cluster.Report `json:"report,omitempty"`
 	Save   *save           `json:"save,omitempty"`
+	Change *change         `json:"change,omitempty"`
+	Head   *head           `json:"head,omitempty"`
 	Ask    *asked          `json:"ask,omitempty"`
 	Answer *answered       `json:"answer,omitempty"`
 	Counts *counts         `json:"counts,omitempty"`
@@ -222,6 +224,10 @@ func (a *Agent) noted(m *Note) {
 		a.lead.c.Report(n.Report)
 	case n.Save != nil && a.lead != nil:
 		a.lead.save(n.Save)
+	case n.Change != nil && a.lead != nil:
+		a.lead.change(m.From, n.Change)
+	case n.Head != nil:
+		a.heardHead(n.Head)
 	case n.Ask != nil:
 		a.askedBy(m.From, n.Ask)
 	case n.Answer != nil:

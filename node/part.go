@@ -42,6 +42,8 @@ type part struct {
 
 	saving *task.SavePositions // that the log does not have yet
 	said   time.Duration       // when it was last asked to
+
+	recording *recording // nil: nothing is waited for
 }
 
 type farLife struct {
@@ -56,6 +58,7 @@ func newPart(run cluster.Run) *part {
 // follow does what the log says.
 func (p *part) follow(a *Agent, sub *cluster.Submission) {
 	p.seeSaved(a, sub)
+	p.seeRecord(a, sub)
 	if !sub.Status.Runs() {
 		p.stop(a)
 		return
@@ -166,7 +169,7 @@ func (p *part) replan(a *Agent, sub *cluster.Submission) {
 			p.over, p.err = true, fmt.Sprintf("node %s: %v", a.Self.Name, err)
 			return
 		}
-		set.Share, set.Positions, set.Continued = share, positions, set.Continued || sub.Positions.Len() > 0
+		set.Share, set.Positions, set.Continued = share, positions, set.Continued || sub.Positions.Len() > 0 || sub.Record != nil && sub.Record.Committed > 0
 		p.sup = a.ctx.Spawn(plan.Topology, task.NewSupervisor(plan, set, p.metrics, func(error) {}))
 		a.ctx.Watch(p.sup)
 	} else {

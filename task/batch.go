@@ -33,6 +33,7 @@ type Answer struct {
 type round struct {
 	at        tuple.Attempt
 	joined    bool // Joined was answered; until then nothing is taken or sent
+	left      bool // another plan has ended it
 	committed tuple.TxID
 	view      []tuple.Incarnation // by TaskID
 	lead      tuple.TaskID        // the coordinator
@@ -55,7 +56,7 @@ func (c *core) order(m *Order) bool {
 	r := c.round
 	switch {
 	case m.Kind == batch.Join && r.at.Less(m.Attempt):
-		return int(c.id) < len(m.View) && m.View[c.id] == c.life
+		return len(m.View) == len(c.plan.Tasks) && m.View[c.id] == c.life // else it is of another plan
 	case m.Kind == batch.Finish:
 		return !m.Attempt.Less(r.at)
 	case m.Attempt == r.at && (r.joined || m.Kind == batch.Join):
@@ -68,7 +69,8 @@ func (c *core) order(m *Order) bool {
 // enterRound throws away what belongs to earlier rounds and takes in the view of the
 // next one (T3, T4). The task has joined it when it says so.
 func (c *core) enterRound(m *Order) {
-	c.round.at, c.round.joined, c.round.committed, c.round.view = m.Attempt, false, m.Tx, m.View
+	r := c.round
+	r.at, r.joined, r.left, r.committed, r.view = m.Attempt, false, false, m.Tx, m.View
 	c.out.forget()
 	for id, life := range m.View {
 		if life > c.peers[id].Life {
@@ -77,8 +79,27 @@ func (c *core) enterRound(m *Order) {
 	}
 }
 
+// leaveRound ends the round for this task, since there is another plan: the next one is
+// of that (T1).
+func (c *core) leaveRound() {
+	c.round.joined, c.round.left = false, true
+	c.out.forget()
+}
+
+// latest returns the epoch of the latest plan that an order knows of.
+func (m *Order) latest() uint32 {
+	epoch := m.FromLife.Epoch()
+	for _, life := range m.View {
+		epoch = max(epoch, life.Epoch())
+	}
+	return epoch
+}
+
 // joined says that the task is in the round.
 func (c *core) joined() {
+	if c.round.left {
+		return
+	}
 	c.round.joined = true
 	c.answer(&batch.Answer{Kind: batch.Joined, BatchID: tuple.BatchID{Attempt: c.round.at, Tx: c.round.committed}})
 }

@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -126,8 +127,11 @@ func (t *boltTask) throwAway() {
 	clear(x.aside)
 	x.aside, x.prepaid = x.aside[:0], false
 	x.marks = make([]tuple.TxID, len(t.senders))
-	for i := range x.marks {
+	for i, id := range t.senders {
 		x.marks[i] = t.round.committed
+		if t.gone[id] {
+			x.marks[i] = math.MaxUint64 // nothing is waited for of it
+		}
 	}
 	x.done, x.at, x.write, x.wrote = t.round.committed, 0, 0, nil
 	clear(x.tuples)
@@ -344,7 +348,7 @@ func (t *boltTask) writeIsDone(m writeDone) {
 		t.tryJoin()
 	case m.err != nil:
 		t.stateFailed(fmt.Sprintf("write batch %v", m.id), m.err)
-	case m.id.Attempt == t.round.at && t.callComplete(m.id.Tx):
+	case m.id.Attempt == t.round.at && t.round.joined && t.callComplete(m.id.Tx):
 		x.wrote = &batch.Answer{Kind: batch.Wrote, BatchID: m.id, Groups: m.written.Groups, Keys: m.written.Keys, Took: t.now - x.began, Tuples: x.tuples[m.id.Tx]}
 		delete(x.tuples, m.id.Tx)
 		t.answer(x.wrote)

@@ -21,6 +21,9 @@ type coordTask struct {
 	machine *batch.Coordinator // nil before the pause is over
 	alarm   time.Duration      // when the next timer fires; 0: none is set
 	silent  bool               // it has said that the record fails, and nothing was committed since
+	plans   int                // that machines were made of
+	asked   uint64             // changes of the record, of the log
+	begins  bool               // the last of them is Begin
 }
 
 type (
@@ -62,6 +65,7 @@ func (t *coordTask) begin() {
 	t.machine = batch.NewCoordinator(roles(t.plan), batch.Settings{
 		Ahead: t.set.MaxBatches, Patience: t.set.MessageTimeout, MaxReplays: t.set.MaxReplays,
 	})
+	t.plans++
 	t.machine.Hold(t.now, t.halt > 0)
 	t.tellLives()
 	t.do()
@@ -108,6 +112,8 @@ func (t *coordTask) Receive(ctx actor.Context, msg any) {
 		} else {
 			t.machine.Appended(t.now, msg.err)
 		}
+	case *RecordSaved:
+		t.recordSaved(msg)
 	case coordTick:
 		t.alarm = 0
 		if t.machine != nil {
@@ -169,6 +175,10 @@ func (t *coordTask) do() {
 
 // ask has a request for the record done elsewhere.
 func (t *coordTask) ask(what string, e *batch.Entry) {
+	if t.set.Records == nil {
+		t.askLog(e)
+		return
+	}
 	m, records, alive := t.machine, t.set.Records, t.alive
 	call := t.block(what+" of the record", "", ".(*coordTask).ask")
 	t.ctx.Block(func() any {
@@ -231,10 +241,11 @@ func (t *coordTask) named(ids []tuple.TaskID) string {
 	return " (" + few(names) + ")"
 }
 
-// Turn does nothing: all that happens is a message.
+// Turn has nothing to do: all that happens is a message. The task is at rest when nothing
+// is under way that a new plan would throw away (T18).
 func (t *coordTask) Turn(ctx actor.Context) bool {
 	t.enter(ctx)
-	if t.halt > 0 && !t.dead {
+	if t.halt > 0 && !t.dead && t.machine != nil && t.machine.Idle() {
 		t.sayRest()
 	}
 	return false

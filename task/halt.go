@@ -35,8 +35,12 @@ func (c *core) sayRest() {
 	}
 }
 
-// idle reports whether nothing is open and all positions are told.
+// idle reports whether nothing is open and all positions are told. In a topology with
+// batches the coordinator knows.
 func (t *spoutTask) idle() bool {
+	if t.round != nil {
+		return true
+	}
 	if t.cur != nil || t.out.kept > 0 || t.origin != nil && !t.origin.atRest() {
 		return false
 	}
@@ -55,6 +59,9 @@ func (t *queueTask) idle() bool {
 }
 
 func (t *boltTask) idle() bool {
+	if t.round != nil {
+		return true
+	}
 	return t.hand == nil && t.head == len(t.queue) && t.out.kept == 0 && t.away == 0 && len(t.parts) == 0 &&
 		(t.origin == nil || t.origin.atRest())
 }

@@ -25,6 +25,9 @@ type replanned struct {
 
 // replan takes in a plan of the same topology.
 func (c *core) replan(m *replanned) {
+	if c.round != nil {
+		c.leaveRound()
+	}
 	c.plan = m.plan
 	c.node = m.plan.Node(c.id)
 	n := len(m.plan.Tasks)
@@ -80,7 +83,7 @@ func (c *core) tooEarly(msg any) bool {
 	case *Dry:
 		epoch = m.FromLife.Epoch()
 	case *Order:
-		epoch = m.FromLife.Epoch()
+		epoch = m.latest()
 	case *Answer:
 		epoch = m.FromLife.Epoch()
 	case *acker.Report:
@@ -91,6 +94,9 @@ func (c *core) tooEarly(msg any) bool {
 	}
 	if epoch <= c.plan.Epoch && (len(c.early) == 0 || !inOrder(msg)) {
 		return false
+	}
+	if _, is := msg.(*Order); is { // the last one says all
+		c.early = slices.DeleteFunc(c.early, func(m any) bool { _, is := m.(*Order); return is })
 	}
 	if !mutation.Is(mutation.EarlyDropped) {
 		c.early = append(c.early, msg)
@@ -241,4 +247,7 @@ func (t *boltTask) replanned() {
 		}
 	}
 	t.arrived++
+	if t.round != nil {
+		t.throwAway()
+	}
 }
