@@ -281,8 +281,14 @@ func (l *Link) deliver(f *broker.Frame) error {
 			l.give(f.Run, m.To, m)
 		case *task.Dry:
 			l.give(f.Run, m.To, m)
+		case *task.Order:
+			l.give(f.Run, m.To, m)
+		case *task.Answer:
+			l.give(f.Run, m.To, m)
 		case *task.Peers:
 			l.ctx.Send(l.agent, &Lives{l.link.Peer(), f.Run, m.Peers})
+		default:
+			return fmt.Errorf("nobody takes a %T", msg)
 		}
 	}
 	return nil

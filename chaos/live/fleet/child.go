@@ -38,7 +38,10 @@ const departWithin = 20 * time.Second
 
 // Child is a node of a fleet, in the process that it is. It returns when the process is
 // interrupted, or when who has started it is gone.
-func Child(in io.Reader) error {
+func Child(in io.Reader) error { return sail(in, Numbers()) }
+
+// sail is Child with other topologies.
+func sail(in io.Reader, topologies ...*topology.Topology) error {
 	lines := bufio.NewReader(in)
 	line, err := lines.ReadBytes('\n')
 	if err != nil {
@@ -65,7 +68,7 @@ func Child(in io.Reader) error {
 	}
 	p, err := process.Start(context.Background(), process.Config{
 		Listen: c.Listen, Join: c.Join, Data: c.Data, Name: c.Name, Pace: c.Pace, Patience: c.Patience, Insecure: c.Insecure, Logger: logger,
-		Program: node.Program{Topologies: []*topology.Topology{Numbers()}, Settings: func(cluster.Run, *cluster.Spec) (*task.Settings, error) {
+		Program: node.Program{Topologies: topologies, Settings: func(cluster.Run, *cluster.Spec) (*task.Settings, error) {
 			return settings(logger), nil
 		}},
 	})
@@ -84,7 +87,7 @@ func Child(in io.Reader) error {
 func settings(logger *slog.Logger) *task.Settings {
 	return &task.Settings{
 		ParcelSize: 256, Linger: time.Millisecond, MaxPending: 65536, PendingBytes: 64 << 20, QueuedBytes: 64 << 20, TreeSize: 256,
-		MessageTimeout: 30 * time.Second, MaxReplays: -1, StuckAfter: 10 * time.Second, Logger: logger,
+		MessageTimeout: 30 * time.Second, MaxReplays: -1, BatchSize: 50_000, BatchInterval: 100 * time.Millisecond, MaxBatches: 3, StuckAfter: 10 * time.Second, Logger: logger,
 		Event: func(e task.Event) { logger.Warn("event", "event", fmt.Sprint(e)) },
 	}
 }

@@ -75,7 +75,9 @@ func (s *numbers) Open(_ context.Context, split spout.Split, position string) (s
 	if r.start, err = time.Parse(time.RFC3339Nano, s.start); err != nil {
 		return nil, spout.Fatal(fmt.Errorf("start: %w", err))
 	}
-	s.teller.life(numbersName, i)
+	if s.teller != nil {
+		s.teller.life(numbersName, i)
+	}
 	return r, nil
 }
 

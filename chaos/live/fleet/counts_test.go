@@ -1,0 +1,277 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/node"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+)
+
+const countsName = "fleet-counts"
+
+// counts is an exactly-once topology: numbers become words, each of which is counted.
+func counts() *topology.Topology {
+	return topology.New(countsName, func(b *topology.Builder) {
+		b.Guarantee(topology.ExactlyOnce)
+		store := &countClient{addr: b.String("store", "", "URL of the store of counts")}
+		source := &numbers{
+			splits: b.Int("splits", 4, "of the numbers"), messages: int64(b.Int("messages", 0, "how many numbers")),
+			rate: b.Int("rate", 1000, "numbers a second"), start: b.String("start", "", "when the first is due"),
+		}
+		in := b.Spout("numbers", source).Emits("n", "at").Parallel(2)
+		words := b.Bolt("words", func() bolt.Bolt { return &wording{} }, in.Shuffle()).Emits("word").Parallel(3)
+		b.Bolt("count", func() bolt.Bolt { return &counting{store: store} }, words.By("word")).Parallel(2).Stateful()
+	})
+}
+
+const differentWords = 97
+
+func wordOf(n int64) string { return "w" + strconv.FormatInt(n%differentWords, 10) }
+
+// A wording makes words of numbers.
+type wording struct{}
+
+func (b *wording) Round()                                     {}
+func (b *wording) Batch(tuple.TxID)                           {}
+func (b *wording) Complete(tuple.TxID, *bolt.Collector) error { return nil }
+func (b *wording) Execute(in tuple.Tuple, out *bolt.Collector) error {
+	out.Emit(wordOf(in.Int64("n")))
+	return nil
+}
+
+// A counting is a bolt.Stateful over a countStore.
+type counting struct {
+	store  *countClient
+	groups []uint16
+	fence  tuple.Fence
+	at     tuple.TxID
+	mu     sync.Mutex // of batches: Commit is called beside Execute
+	words  map[tuple.TxID]map[string]int
+}
+
+func (b *counting) Prepare(_ context.Context, t *bolt.Task) error {
+	for g := range tuple.KeyGroups {
+		if tuple.Owner(g, t.Parallel) == t.Index {
+			b.groups = append(b.groups, uint16(g))
+		}
+	}
+	return nil
+}
+
+func (b *counting) Round() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.words = map[tuple.TxID]map[string]int{}
+}
+
+func (b *counting) Batch(tx tuple.TxID) { b.at = tx }
+
+func (b *counting) Execute(in tuple.Tuple, _ *bolt.Collector) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.words[b.at] == nil {
+		b.words[b.at] = map[string]int{}
+	}
+	b.words[b.at][strings.Clone(in.String("word"))]++
+	return nil
+}
+
+func (b *counting) Complete(tx tuple.TxID, _ *bolt.Collector) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.words, tx)
+	return nil
+}
+
+func (b *counting) Join(ctx context.Context, j *bolt.Join) error {
+	b.fence = j.Fence
+	return b.store.ask(ctx, "/join", countJoin{j.Fence, b.groups, j.Committed, j.Last})
+}
+
+func (b *counting) Commit(ctx context.Context, id tuple.BatchID) (w bolt.Written, err error) {
+	b.mu.Lock()
+	words := maps.Clone(b.words[id.Tx])
+	b.mu.Unlock()
+	if len(words) == 0 {
+		return w, nil
+	}
+	for word := range words {
+		w.Groups.Add(groupOf(word))
+	}
+	w.Keys = len(words)
+	return w, b.store.ask(ctx, "/write", countWrite{b.fence, id.Tx, words})
+}
+
+// A countFleet runs counts on a fleet.
+type countFleet struct {
+	*fleet
+	t     *testing.T
+	ctx   context.Context
+	store *countStore
+	want  map[string]int
+	began time.Time
+}
+
+func startCounts(t *testing.T, nodes, rate int, lasts time.Duration) *countFleet {
+	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
+	c := &countFleet{fleet: newFleet(child), t: t, ctx: ctx, store: newCountStore(), want: map[string]int{}, began: time.Now()}
+	t.Cleanup(func() {
+		c.close()
+		c.store.Close()
+		cancel()
+		if t.Failed() {
+			t.Log(c.said.String())
+		}
+	})
+	dir := t.TempDir()
+	o := &Options{Pace: cluster.Quick, Logs: os.Getenv("LOGS")}
+	for range nodes {
+		addr, err := free()
+		require.NoError(t, err)
+		c.add(filepath.Join(dir, "data"), o, addr, "")
+	}
+	for _, s := range c.ships {
+		require.NoError(t, os.MkdirAll(filepath.Dir(s.config.Data), 0o700))
+		require.NoError(t, c.start(s))
+	}
+	_, err := c.until(ctx, "all nodes are members and vote", func(v *node.View) bool {
+		return len(v.Members) == nodes && v.Leader != 0 && len(v.Voters) >= nodes
+	})
+	require.NoError(t, err)
+	messages := int64(float64(rate) * lasts.Seconds())
+	for n := range messages {
+		c.want[wordOf(n)]++
+	}
+	params := map[string][]string{
+		"store": {c.store.URL}, "rate": {strconv.Itoa(rate)}, "messages": {strconv.FormatInt(messages, 10)},
+		"start": {time.Now().Add(time.Second).Format(time.RFC3339Nano)},
+	}
+	plan, err := counts().Build(topology.Options{Params: params})
+	require.NoError(t, err)
+	_, err = c.insist(ctx, &node.Request{Op: node.OpSubmit, Topology: countsName, Spec: node.SpecOf(plan, params, nil, "")})
+	require.NoError(t, err)
+	return c
+}
+
+func (c *countFleet) say(format string, args ...any) {
+	c.t.Logf("%.2fs %s", time.Since(c.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// counted waits until so many words are counted.
+func (c *countFleet) counted(least int) {
+	for {
+		all, broken := c.store.counts()
+		require.Empty(c.t, broken)
+		sum := 0
+		for _, n := range all {
+			sum += n
+		}
+		if sum >= least {
+			return
+		}
+		if time.Since(c.began) > 60*time.Second || c.ctx.Err() != nil {
+			a, err := c.ask(c.t.Context(), &node.Request{Op: node.OpStats, Topology: countsName})
+			c.t.Logf("%v", err)
+			if err == nil {
+				text, _ := json.Marshal(a)
+				c.t.Logf("%s", text)
+			}
+			v, _ := c.view(c.t.Context())
+			text, _ := json.Marshal(v)
+			c.t.Logf("%s", text)
+			require.Fail(c.t, "it does not get on", "%d words are counted: %v", sum, c.store)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// ends waits for the end and looks at the truth.
+func (c *countFleet) ends() {
+	v, err := c.until(c.ctx, "the topology is done", func(v *node.View) bool {
+		return len(v.Submissions) == 1 && !v.Submissions[0].Status.Runs()
+	})
+	require.NoError(c.t, err, c.store.String())
+	c.say("%v", c.store)
+	require.Equal(c.t, cluster.Done, v.Submissions[0].Status, v.Submissions[0].Reason)
+	c.truth()
+}
+
+func (c *countFleet) truth() {
+	all, broken := c.store.counts()
+	require.Empty(c.t, broken)
+	require.Equal(c.t, c.want, all)
+}
+
+// leader returns the node that leads.
+func (c *countFleet) leader() *ship {
+	v, err := c.until(c.ctx, "there is a leader", func(v *node.View) bool { return v.Leader != 0 })
+	require.NoError(c.t, err)
+	for _, m := range v.Members {
+		for _, s := range c.ships {
+			if m.Node == v.Leader && m.Name == s.name {
+				return s
+			}
+		}
+	}
+	return c.ships[0]
+}
+
+// Words of an exactly-once topology are counted once each, whatever happens to the nodes.
+func TestCounts(t *testing.T) {
+	long := os.Getenv("EGRET_LONG") != ""
+	t.Run("kill", func(t *testing.T) {
+		c := startCounts(t, 3, 2000, 3*time.Second)
+		c.counted(1000)
+		s := c.leader()
+		c.say("kill %s, which leads", s.name)
+		c.kill(s)
+		require.NoError(t, c.start(s))
+		c.ends()
+	})
+	if !long {
+		return
+	}
+	t.Run("harm", func(t *testing.T) {
+		c := startCounts(t, 3, 5000, 24*time.Second)
+		seed := uint64(time.Now().UnixNano())
+		r := rand.New(rand.NewPCG(seed, 0))
+		c.say("seed %d", seed)
+		c.counted(1000)
+		for i := range 10 {
+			s := c.ships[r.IntN(len(c.ships))]
+			if i%3 == 0 {
+				s = c.leader()
+			}
+			if i == 5 {
+				c.say("freeze %s", s.name)
+				require.NoError(t, c.freeze(s))
+				time.Sleep(3 * time.Second)
+				c.say("thaw %s", s.name)
+				require.NoError(t, c.thaw(s))
+			} else {
+				c.say("kill %s", s.name)
+				c.kill(s)
+				time.Sleep(500 * time.Millisecond)
+				require.NoError(t, c.start(s))
+			}
+			time.Sleep(1500 * time.Millisecond)
+		}
+		c.ends()
+	})
+}
