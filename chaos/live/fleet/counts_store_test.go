@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/egretstream/egret/tuple"
 )
@@ -29,6 +31,7 @@ type countStore struct {
 	undone int
 	writes int
 	most   tuple.Attempt
+	slow   atomic.Int64 // nanoseconds, each way
 }
 
 type countRow struct {
@@ -60,7 +63,9 @@ func newCountStore() *countStore {
 	})
 	mux.HandleFunc("/write", func(w http.ResponseWriter, r *http.Request) {
 		var c countWrite
+		time.Sleep(time.Duration(s.slow.Load()))
 		answerStore(w, json.NewDecoder(r.Body).Decode(&c), func() error { return s.write(&c) })
+		time.Sleep(time.Duration(s.slow.Load()))
 	})
 	s.Server = httptest.NewServer(mux)
 	return s
