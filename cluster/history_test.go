@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/egretstream/egret/batch"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -15,6 +17,7 @@ type history struct {
 	given   uint32                       // the last epoch
 	homes   map[tuple.Incarnation]Task   // by task and epoch of one topology at a time
 	lives   map[string]tuple.Incarnation // of positions
+	records map[Run]batch.Record
 	running map[string]Run
 }
 
@@ -40,6 +43,12 @@ func (h *history) see(t require.TestingT, s *State, r Result) {
 				h.forget(sub.Topology)
 			}
 		}
+		if r := sub.Record; r != nil {
+			was := h.records[sub.Run]
+			require.True(t, r.Epoch >= was.Epoch && r.Life >= was.Life && (r.Epoch > was.Epoch || r.Life == was.Life), "an epoch is one life's: %v, %v", was, r)
+			require.True(t, r.Committed == was.Committed || r.Committed == was.Committed+1 || was.Epoch == 0, "batch after batch")
+			h.records[sub.Run] = *r.Clone()
+		}
 		for p := range sub.Positions.All() {
 			key := sub.Topology + " " + p.Component + " " + p.Split
 			require.GreaterOrEqual(t, p.Life, h.lives[key], "an earlier life has committed")
@@ -63,7 +72,7 @@ func (h *history) forget(topology string) {
 func TestHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s, other State
-		h := &history{homes: map[tuple.Incarnation]Task{}, lives: map[string]tuple.Incarnation{}, running: map[string]Run{}}
+		h := &history{homes: map[tuple.Incarnation]Task{}, lives: map[string]tuple.Incarnation{}, running: map[string]Run{}, records: map[Run]batch.Record{}}
 		var pictures []State
 		var shots []string
 		for i := range rapid.IntRange(1, 60).Draw(t, "entries") {
@@ -118,6 +127,18 @@ func drawEntry(t *rapid.T, s *State) Entry {
 		task.Home = Home{9, 1}
 	}
 	status := rapid.SampledFrom([]Status{Active, Inactive, Ending, Done, Failed}).Draw(t, "status")
+	var record batch.Record
+	if sub := s.Submission(name); sub != nil {
+		record = *sub.Record.Clone()
+	}
+	tx := record.Committed + tuple.TxID(rapid.IntRange(0, 2).Draw(t, "tx"))
+	var groups tuple.Groups
+	groups.Add(rapid.Uint16Range(0, tuple.KeyGroups-1).Draw(t, "group"))
+	batches := rapid.SampledFrom([]batch.Entry{
+		{Epoch: record.Epoch + 1, Begin: true, Life: tuple.NewIncarnation(base, 1)},
+		{Epoch: record.Epoch, Fix: &batch.Fix{Tx: tx, Ranges: map[string]batch.Ranges{"c0": {"x": {To: "1", Messages: 1}}}}},
+		{Epoch: record.Epoch, Commit: &batch.Commit{Tx: tx, Positions: map[string]batch.Positions{"c0": {"x": fmt.Sprint(tx)}}, Written: map[string]tuple.Groups{"c1": groups}}},
+	}).Draw(t, "batches")
 	return rapid.SampledFrom([]Entry{
 		{Found: &Found{"c2"}},
 		{Submit: &Submit{spec, clock}},
@@ -129,6 +150,7 @@ func drawEntry(t *rapid.T, s *State) Entry {
 		{Commit: &Commit{name, run, slices.Concat(
 			positions("c0", tuple.NewIncarnation(base, 1), "x", "y"), positions("c0", tuple.NewIncarnation(base+1, 0), "z"))}},
 		{Commit: &Commit{name, run, positions("c0", tuple.NewIncarnation(base, rapid.Uint32Range(0, 2).Draw(t, "restart")), "x", "z")}},
+		{Batches: &Batches{name, run, batches}}, {Batches: &Batches{name, run, batches}},
 		{Finish: &Finish{name, run, status, "reason", clock}},
 		{Forget: &Forget{name, run}},
 		{SawNode: &SawNode{all[len(all)-1].Node, "n", "h:1", Boot(rapid.IntRange(0, 3).Draw(t, "boot"))}},

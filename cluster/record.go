@@ -22,6 +22,9 @@ func (c *Batches) apply(s *State, _ *Result) error {
 	if err != nil {
 		return err
 	}
+	if c.Change.Epoch == 0 {
+		return refuse(ErrInvalid, "batches of topology %q that nobody coordinates", c.Topology)
+	}
 	// A life that nobody can have would refuse all that come after it.
 	if e := &c.Change; e.Begin && (e.Life == 0 || e.Life.Epoch() > s.Epoch) {
 		return refuse(ErrInvalid, "life %v of the coordinator of topology %q begins, and the last epoch is %d", e.Life, c.Topology, s.Epoch)

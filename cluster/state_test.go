@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/egretstream/egret/batch"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -30,6 +31,11 @@ func TestFormat(t *testing.T) {
 		{Submit: &Submit{words(), clock}},
 		{SetPlan: &SetPlan{"words", 1, 0, two}},
 		{Commit: &Commit{"words", 1, positions("lines", tuple.NewIncarnation(2, 1), "book", "atlas")}},
+		begins(1, tuple.NewIncarnation(2, 1)),
+		{Batches: &Batches{"words", 1, batch.Entry{Epoch: 1, Fix: &batch.Fix{Tx: 1, Ranges: map[string]batch.Ranges{"lines": {"book": {From: "", To: "7", Messages: 7}}}}}}},
+		{Batches: &Batches{"words", 1, batch.Entry{Epoch: 1, Commit: &batch.Commit{Tx: 1, Positions: map[string]batch.Positions{"lines": {"book": "7"}}}}}},
+		{Batches: &Batches{"words", 1, batch.Entry{Epoch: 1, Commit: &batch.Commit{Tx: 1}}}},
+		begins(2, tuple.NewIncarnation(1, 9)),
 		{SetStatus: &SetStatus{"words", 1, Inactive, clock}},
 		{DrainNode: &DrainNode{0xb2, true}},
 		{ProposeNext: &ProposeNext{"words", 1, 2, moved(two.inForce(2), 2, Home{0xb2, 1}), "for the golden file"}},
@@ -61,6 +67,11 @@ func TestFormat(t *testing.T) {
 	var pretty bytes.Buffer
 	require.NoError(t, json.Indent(&pretty, []byte(m.snapshot()), "", "  "))
 	golden(t, "snapshot.json", pretty.String()+"\n")
+}
+
+// begins is an entry for the record of batches of run 1 of words.
+func begins(epoch uint32, life tuple.Incarnation) Entry {
+	return Entry{Batches: &Batches{"words", 1, batch.Entry{Epoch: epoch, Begin: true, Life: life}}}
 }
 
 func write(text *strings.Builder, entry string, r Result) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/actor"
+	"github.com/egretstream/egret/batch"
 	"github.com/egretstream/egret/broker"
 	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/task"
@@ -39,7 +40,9 @@ func TestLinkCarries(t *testing.T) {
 	life := tuple.NewIncarnation(1, 1)
 	parcels := []any{parcel(t, 1, 2, 1), parcel(t, 1, 2, 2), &task.Dry{From: 1, To: 2}, parcel(t, 1, 2, 3), &task.End{From: 1, To: 2, FromLife: life}}
 	control := []any{&task.Limit{From: 1, To: 2, Total: 99, Each: time.Second}, &task.Ask{From: 1, To: 2},
-		&acker.Report{From: 1, To: 2, Entries: []acker.Entry{{Seq: 1, Xor: 2, Mask: 3}}}}
+		&acker.Report{From: 1, To: 2, Entries: []acker.Entry{{Seq: 1, Xor: 2, Mask: 3}}},
+		&task.Order{From: 1, To: 2, Order: batch.Order{Kind: batch.Join, View: []tuple.Incarnation{life}}},
+		&task.Answer{From: 1, To: 2, Answer: batch.Answer{Kind: batch.Joined}}}
 	for _, msg := range append(parcels, control...) {
 		w.send(a, far(msg))
 	}
@@ -59,7 +62,7 @@ func TestLinkCarries(t *testing.T) {
 	w.settle()
 	counts := w.take("agent 1")[0].(Counts)
 	require.Zero(t, counts.Control+counts.Data)
-	require.Equal(t, uint64(12), counts.FramesOut)
+	require.Equal(t, uint64(14), counts.FramesOut)
 	require.Equal(t, uint64(2), counts.FramesIn)
 	others := w.take("agent 2")[0].(Counts)
 	require.Equal(t, uint64(1), others.Unrouted, "nobody is task 3")

@@ -132,8 +132,9 @@ func (p *part) recorded(a *Agent, m *task.RecordSaved) {
 	p.recording = nil
 }
 
-// outcome reports whether a record shows what has become of the entry, and with err why it
-// is not in it. An earlier picture of the record shows nothing.
+// outcome reports whether a record shows what has become of the entry, and with err why its
+// life coordinates no more; then the entry may have come into it before that, and will not
+// any more. An earlier picture of the record shows nothing.
 func (r *recording) outcome(h *head) (known bool, err error) {
 	e := r.Entry
 	switch {

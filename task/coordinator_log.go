@@ -22,9 +22,9 @@ type (
 		N     uint64       // counts what it has asked for
 		Entry *batch.Entry // of Begin without an epoch and a life; not to be changed
 	}
-	// RecordSaved says what has become of a change: with an error it was not made, and
-	// never will be. Record is the record as Begin has found it, and the task's own. Fatal:
-	// no other try helps.
+	// RecordSaved says what has become of a change. After an error it is not made any more,
+	// if it was not made before, and who has asked coordinates no more. Record is the
+	// record as Begin has found it, and the task's own. Fatal: no other try helps.
 	RecordSaved struct {
 		N      uint64
 		Record *batch.Record
