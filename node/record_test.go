@@ -58,6 +58,7 @@ func TestRecordAnswersWhoAsked(t *testing.T) {
 					refused[made{e.Epoch, x.life, e.Commit.Tx}] = true
 				}
 			case e.Begin:
+				require.Greater(t, r.Epoch, x.epoch, "what was asked for before may still come in this epoch")
 				x.record, x.epoch = r.Clone(), r.Epoch
 				require.True(t, by[made{r.Epoch, x.life, 0}], "epoch %d is another life's", r.Epoch)
 			default:
