@@ -7,6 +7,7 @@ import (
 	"maps"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -241,6 +242,39 @@ func TestExactlyOnceBroken(t *testing.T) {
 			})
 		}
 	}
+}
+
+// An echo is a counting that passes words on as they come, slowly.
+type echo struct{ counting }
+
+func (b *echo) Execute(in tuple.Tuple, out *bolt.Collector) error {
+	time.Sleep(100 * time.Microsecond) // a parcel takes several turns
+	out.Emit(in.String("word"))
+	return b.counting.Execute(in, out)
+}
+
+func (b *echo) Commit(ctx context.Context, id tuple.BatchID) (bolt.Written, error) {
+	time.Sleep(time.Millisecond)
+	return b.counting.Commit(ctx, id)
+}
+
+// A batch that is committed while a parcel of the next one is half executed: the rest of
+// that one is still of the next batch.
+func TestExactlyOnceBetweenTurns(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		first, second := newExactCounts(), newExactCounts()
+		top := topology.New("exact", func(b *topology.Builder) {
+			b.Guarantee(topology.ExactlyOnce)
+			said := b.Spout("words", words(1, 3000)).Emits("word")
+			echoed := b.Bolt("echo", func() bolt.Bolt { return &echo{counting{counts: first}} }, said.Shuffle()).Emits("word").Stateful()
+			b.Bolt("count", func() bolt.Bolt { return &counting{counts: second} }, echoed.By("word")).Stateful()
+		})
+		s, err := egret.Run(context.Background(), top, quiet(egret.Config{BatchSize: 256}))
+		require.NoError(t, err)
+		require.Equal(t, expected(1, 3000, 1), first.get())
+		require.Equal(t, expected(1, 3000, 1), second.get())
+		require.Zero(t, s.Batches.Rounds)
+	})
 }
 
 // Runs that are stopped anywhere go on where the record is, and each word counts once.

@@ -319,7 +319,10 @@ func (t *boltTask) callComplete(tx tuple.TxID) bool {
 	if x.at != tx {
 		x.at = 0 // the outbox is at another batch than the next tuples, maybe
 	}
-	return true
+	if t.hand != nil { // and what is left of it is of its own batch
+		t.enterBatch(t.hand.Batch.Tx)
+	}
+	return !t.dead
 }
 
 // tryWrite writes the batch that is to be written, when it is complete.
