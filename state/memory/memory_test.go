@@ -26,3 +26,5 @@ func TestMemoryDoesNotOutliveItsProcess(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrLost)
 	require.ErrorContains(t, err, "state wordcount/counts in memory, which cannot outlive its process")
 }
+
+func BenchmarkStore(b *testing.B) { statetest.Bench(b, memory.New()) }

@@ -105,3 +105,5 @@ func (l lines) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
+
+func BenchmarkStore(b *testing.B) { statetest.Bench(b, Dir(b.TempDir())) }

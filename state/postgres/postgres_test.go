@@ -380,3 +380,6 @@ func TestPasswordsAreNotShown(t *testing.T) {
 	require.Equal(t, "PostgreSQL database counts on /run/db:5432 as user you", URL("").String())
 	require.Contains(t, URL("postgres://me:secret@127.0.0.1:port/words").String(), "cannot be read")
 }
+
+// Of a server that does not wait for its disk.
+func BenchmarkStore(b *testing.B) { statetest.Bench(b, URL(postgrestest.Start(b))) }

@@ -22,7 +22,7 @@ import (
 // "true" in the environment: then it fails.
 //
 // It does not wait for its disk, so it is no test of what is there after a crash.
-func Start(t *testing.T) string {
+func Start(t testing.TB) string {
 	programs := installed()
 	if programs == "" {
 		const text = "no PostgreSQL is installed here, and this needs a server: apt-get install postgresql"
