@@ -191,7 +191,7 @@ func TestEachFails(t *testing.T) {
 // also behind the state: 1, 2, 3, ... for the elements of one key, one in each batch.
 func TestStateQuerySeesWhatWasBefore(t *testing.T) {
 	for _, behind := range []bool{false, true} {
-		for seed := range uint64(20) {
+		for seed := range uint64(10) {
 			back := memory.New()
 			counts := trident.StateOf[string, int64]("counts", back, trident.Opaque)
 			seen := trident.StateOf[int64, int64]("seen", back, trident.Opaque)
@@ -207,7 +207,7 @@ func TestStateQuerySeesWhatWasBefore(t *testing.T) {
 				trident.PersistentAggregate(trident.GroupBy(found, trident.Identity), seen, trident.Count[int64]())
 			})
 			d := newDrive(t, seed, top, topology.Options{})
-			d.size, d.trouble = 1, 60
+			d.size, d.trouble = 1, 100
 			d.run()
 			require.Equal(t, map[int64]int64{0: 1, 1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1}, contents(t, seen, "test"), "behind %v, seed %d", behind, seed)
 		}
