@@ -98,14 +98,14 @@ var house = map[string]room{
 	"cluster/gossip":    {hosts, false, "cluster"},
 
 	// bench is given what runs a topology, so that the root can have it as a command.
-	"bench":      {roof, false, "amount tuple metrics spout spout/from bolt bolt/to topology state state/memory state/pebble trident"},
+	"bench":      {roof, false, "amount tuple metrics spout spout/from bolt bolt/to topology state state/memory trident"},
 	"bench/pair": {hosts, false, "tuple metrics actor actor/host broker broker/wire cluster node task topology"},
 	".":          {roof, true, "amount batch tuple metrics actor spout bolt topology graph task node node/process broker/wire cluster actor/host metrics/scrape state/disk chaos chaos/live chaos/live/fleet chaos/sim bench bench/pair"},
 	// The test kit is for users' tests, and runs what ships.
 	"egrettest":     {roof, true, ". amount tuple spout bolt topology acker task"},
 	"bolt/bolttest": {roof, true, ". spout bolt topology egrettest"},
 
-	"cmd/egret": {guests, false, ". bench topology" +
+	"cmd/egret": {guests, false, ". bench topology state/pebble" +
 		" examples/earthquakes/aftershocks examples/flights/delays examples/speeches/portraits examples/wordcount/counting"},
 	"examples/earthquakes":             {guests, true, ". examples/earthquakes/aftershocks"},
 	"examples/earthquakes/aftershocks": {guests, true, "tuple spout spout/from bolt bolt/to topology"},

@@ -200,7 +200,7 @@ func (o *options) runCompare(ctx context.Context, c *cobra.Command) (err error) 
 		return err
 	}
 	cmp := &comparer{
-		contest:  oneNode,
+		contest:  oneNode(),
 		rounds:   o.rounds,
 		duration: o.duration,
 		child:    self.run,

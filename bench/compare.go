@@ -7,7 +7,10 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/egretstream/egret/state"
 )
 
 // A variant is one of the things that a comparison measures, in a process of its
@@ -79,9 +82,19 @@ type contest struct {
 }
 
 var (
-	oneNode  = &contest{variants, ratios}
 	twoNodes = &contest{nodesVariants, nodesRatios}
 )
+
+// oneNode is what a program compares that has only one process. One without pebble has
+// no states on a disk.
+func oneNode() *contest {
+	c := &contest{slices.Clone(variants), slices.Clone(ratios)}
+	if _, err := state.At("pebble", ""); err != nil {
+		c.variants = slices.DeleteFunc(c.variants, func(v variant) bool { return slices.Contains(v.args, onDisk) })
+		c.ratios = slices.DeleteFunc(c.ratios, func(r ratio) bool { return strings.HasSuffix(r.of, onDisk) })
+	}
+	return c
+}
 
 // A Comparison is what several rounds have shown.
 type Comparison struct {

@@ -51,13 +51,13 @@ func TestCompareInProcesses(t *testing.T) {
 	require.Equal(t, 1, strings.Count(out, "\n"), "one object, one line")
 	require.Equal(t, 1, c.Rounds)
 	require.Equal(t, wantDigest(plainTasks), c.Digest)
-	require.Len(t, c.Ratios, 4)
-	for _, q := range ratios[:4] {
+	require.Len(t, c.Ratios, 6)
+	for _, q := range oneNode().ratios[:6] {
 		require.Positive(t, c.Ratios[q.name], q.name)
 		require.Equal(t, c.Ratios[q.name], c.Ranges[q.name].Min)
 	}
-	require.Len(t, c.Medians, len(variants))
-	for _, v := range variants {
+	require.Len(t, c.Medians, len(oneNode().variants))
+	for _, v := range oneNode().variants {
 		require.Positive(t, c.Medians[v.name], v.name)
 	}
 }
@@ -80,7 +80,12 @@ func TestOneMeasurement(t *testing.T) {
 func TestCommandRefuses(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"--topology nul", `--topology is "nul": use null, identity or wordcount`},
-		{"--guarantee twice", `--guarantee is "twice": use at-most-once or at-least-once`},
+		{"--guarantee twice", `--guarantee is "twice": use at-most-once, at-least-once or exactly-once`},
+		{"--state disk", "--state and --combiner need --guarantee exactly-once"},
+		{"--guarantee exactly-once", "--guarantee exactly-once is measured with --topology wordcount, on one node"},
+		{"--guarantee exactly-once --topology wordcount --state tape", `--state is "tape": use memory or disk`},
+		{"--guarantee exactly-once --topology wordcount --rate 5", "--rate: messages in batches are not paced; the time of a commit is in ack_latency_us"},
+		{"--guarantee exactly-once --topology wordcount --state disk --duration 20ms", `this program has no states of kind "pebble" (it has none): import the package of that kind`},
 		{"--duration 0s", "--duration is 0s: use 1ms to 1h"},
 		{"--spouts 0 --bolts 1025", "--spouts is 0: use 1 to 1,024"},
 		{"--bolts 1025", "--bolts is 1025: use 1 to 1,024"},
@@ -137,7 +142,7 @@ func TestRatiosAreTakenWithinARound(t *testing.T) {
 func fakeChild(rates map[string]float64, digest string) func(context.Context, []string) (Result, error) {
 	return func(_ context.Context, args []string) (Result, error) {
 		for _, v := range variants {
-			if slices.Equal(args[len(args)-len(v.args):], v.args) {
+			if n := len(args) - len(v.args); n >= 0 && slices.Equal(args[n:], v.args) {
 				r := Result{MessagesPerS: rates[v.name], WordsPerS: rates[v.name], AllocsPerTuple: 0.01, Failed: 1}
 				if slices.Contains(args, "--digest") {
 					r.Digest = digest
@@ -151,25 +156,26 @@ func fakeChild(rates map[string]float64, digest string) func(context.Context, []
 
 var fakeRates = map[string]float64{
 	"null_tracked": 90, "null_untracked": 100, "wordcount_tracked": 30, "wordcount_untracked": 40, "plain_batched": 20, "plain_channel": 10,
+	"wordcount_exact_memory": 24, "wordcount_exact_combiner": 33,
 }
 
 func TestComparison(t *testing.T) {
 	var said []string
 	c := &comparer{
-		contest: oneNode,
+		contest: oneNode(),
 		rounds:  5, duration: time.Second, child: fakeChild(fakeRates, wantDigest(plainTasks)),
 		model:    func(context.Context) (float64, error) { return 180, nil },
 		progress: func(line string) { said = append(said, line) },
 	}
 	out, err := c.run(t.Context())
 	require.NoError(t, err)
-	require.Len(t, said, 5*(len(variants)+1))
+	require.Len(t, said, 5*(len(c.variants)+1))
 	require.Equal(t, 0.5, out.Ratios["null_tracked_cost_model"])
 	require.Equal(t, 0.75, out.Ratios["wordcount_tracked_untracked"])
 	require.Equal(t, 180.0, out.Medians["cost_model"])
 	require.Equal(t, 30.0, out.Medians["wordcount_tracked"])
 	require.Equal(t, 0.01, out.AllocsPerTuple["null_tracked"])
-	require.EqualValues(t, 5*len(variants), out.Failed)
+	require.EqualValues(t, 5*len(c.variants), out.Failed)
 
 	var table strings.Builder
 	require.NoError(t, out.print(&table))
@@ -178,7 +184,7 @@ func TestComparison(t *testing.T) {
 }
 
 func TestComparisonFails(t *testing.T) {
-	c := &comparer{contest: oneNode, rounds: 1, duration: time.Second, child: fakeChild(fakeRates, "0123"), progress: func(string) {}}
+	c := &comparer{contest: oneNode(), rounds: 1, duration: time.Second, child: fakeChild(fakeRates, "0123"), progress: func(string) {}}
 	_, err := c.run(t.Context())
 	require.ErrorContains(t, err, `its counts have the digest "0123", not "`+wantDigest(plainTasks))
 

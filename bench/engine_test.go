@@ -54,7 +54,7 @@ func startToy(ctx context.Context, t *topology.Topology, g topology.Guarantee, p
 		return Running{Wait: func() (Counts, error) { return Counts{}, err }}
 	}
 	e := &toy{plan: plan, bolts: map[tuple.TaskID]bolt.Bolt{}, outs: map[int]*bolt.Collector{},
-		parcels: make([]tuple.Parcel, len(plan.Components)), ackable: g == topology.AtLeastOnce, pause: pause, perTurn: perTurn}
+		parcels: make([]tuple.Parcel, len(plan.Components)), ackable: g != topology.AtMostOnce, pause: pause, perTurn: perTurn}
 	e.counts.ExecutedBy = map[string]int64{}
 	for i := range plan.Components {
 		e.outs[i] = bolt.NewCollector(ctx, plan.Components[i].Streams, &toySink{e, i})
@@ -62,6 +62,9 @@ func startToy(ctx context.Context, t *topology.Topology, g topology.Guarantee, p
 	for id, task := range plan.Tasks {
 		if n := &plan.Components[task.Component]; n.Bolt != nil {
 			e.bolts[tuple.TaskID(id)] = n.Bolt()
+			if err := e.prepare(ctx, e.bolts[tuple.TaskID(id)], n, task.Index); err != nil {
+				return Running{Stats: e.stats, Wait: func() (Counts, error) { return Counts{}, err }}
+			}
 		}
 	}
 	ended := make(chan error, 1)
@@ -70,6 +73,51 @@ func startToy(ctx context.Context, t *topology.Topology, g topology.Guarantee, p
 		err := <-ended
 		return e.stats(), err
 	}}
+}
+
+// All that there is is one batch.
+var only = tuple.BatchID{Attempt: tuple.Attempt{Epoch: 1, Round: 1}, Tx: 1}
+
+func (e *toy) prepare(ctx context.Context, b bolt.Bolt, n *topology.Node, index int) error {
+	if p, is := b.(bolt.Preparer); is {
+		err := p.Prepare(ctx, &bolt.Task{Topology: e.plan.Topology, Component: n.Name, Index: index, Parallel: n.Parallel, Streams: n.Streams})
+		if err != nil {
+			return err
+		}
+	}
+	if s, is := b.(bolt.Stateful); is && n.Stateful {
+		if err := s.Join(ctx, &bolt.Join{Fence: tuple.Fence{Attempt: only.Attempt, Life: 1}}); err != nil {
+			return err
+		}
+	}
+	if t, is := b.(bolt.Batched); is {
+		t.Round()
+		t.Batch(only.Tx)
+	}
+	return nil
+}
+
+// commit completes the batch.
+func (e *toy) commit(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for c := range e.plan.Components {
+		n := &e.plan.Components[c]
+		for i := range n.Parallel {
+			b := e.bolts[n.First+tuple.TaskID(i)]
+			if s, is := b.(bolt.Stateful); is && n.Stateful {
+				if _, err := s.Commit(ctx, only); err != nil {
+					return err
+				}
+			}
+			if t, is := b.(bolt.Batched); is {
+				if err := t.Complete(only.Tx, e.outs[c]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func (e *toy) stats() Counts {
@@ -143,7 +191,7 @@ func (e *toy) run(ctx context.Context) error {
 		case <-time.After(e.pause):
 		}
 	}
-	return nil
+	return e.commit(ctx)
 }
 
 // toySink takes what a component emits.
@@ -169,7 +217,7 @@ func (e *toy) deliver(from, stream int, kinds []tuple.Kind, cells []tuple.Cell) 
 		e.turn++
 		k := e.turn % to.Parallel
 		if r.Grouping == topology.Fields {
-			k = len(p.Tuple(0).At(r.Fields[0]).String()) % to.Parallel
+			k = tuple.Owner((&tuple.Row{Kinds: kinds, Cells: cells}).KeyGroup(r.Fields), to.Parallel)
 		}
 		e.counts.Executed++
 		e.counts.ExecutedBy[to.Name]++

@@ -9,7 +9,6 @@ import (
 
 	"github.com/egretstream/egret/state"
 	"github.com/egretstream/egret/state/memory"
-	"github.com/egretstream/egret/state/pebble"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/trident"
 )
@@ -53,7 +52,9 @@ func (s *Setup) place() (dir string, err error) {
 		if dir, err = os.MkdirTemp("", "egret-bench-"); err != nil {
 			return "", err
 		}
-		where = pebble.Dir(filepath.Join(dir, "states"))
+		if where, err = state.At("pebble", filepath.Join(dir, "states")); err != nil {
+			return "", errors.Join(err, os.RemoveAll(dir))
+		}
 	}
 	s.counts = trident.StateOf[string, int64]("count", where, trident.Opaque)
 	return dir, nil

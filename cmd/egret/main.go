@@ -10,6 +10,7 @@ import (
 	"github.com/egretstream/egret/examples/flights/delays"
 	"github.com/egretstream/egret/examples/speeches/portraits"
 	"github.com/egretstream/egret/examples/wordcount/counting"
+	_ "github.com/egretstream/egret/state/pebble" // for bench --state disk
 	"github.com/egretstream/egret/topology"
 )
 

@@ -29,6 +29,8 @@ type Backend struct {
 	fs  vfs.FS
 }
 
+func init() { state.Register("pebble", func(path string) state.Backend { return Dir(path) }) }
+
 // Dir returns the states below a directory, which is made when it is needed.
 func Dir(path string) *Backend { return &Backend{dir: path, fs: vfs.Default} }
 
