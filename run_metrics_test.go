@@ -253,10 +253,17 @@ func TestDocumentListsTheMetrics(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		running, err := egret.Start(ctx, mixed(waiting(10), new(atomic.Int64)), quiet(egret.Config{Metrics: r}))
 		require.NoError(t, err)
+		batches, err := egret.Start(ctx, topology.New("batches", func(b *topology.Builder) {
+			b.Guarantee(topology.ExactlyOnce)
+			b.Bolt("pass", func() bolt.Bolt { return &passing{} }, b.Spout("in", waiting(10)).Emits("n").Shuffle())
+		}), quiet(egret.Config{Metrics: r}))
+		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		families, _ := scraped(t, r)
+		require.Equal(t, 10.0, families["egret_batch_messages_total"].Metric[0].GetCounter().GetValue())
 		cancel()
 		running.Wait()
+		batches.Wait()
 		exported := map[string][]string{}
 		for name, f := range families {
 			if strings.HasPrefix(name, "egret_own_") {

@@ -55,6 +55,10 @@ type BatchStat struct {
 	Keys      int64 `json:"keys"`     // written in committed batches
 	Rounds    int64 `json:"rounds"`   // in which what was not committed came again
 	Failed    int64 `json:"failed"`   // batches in which user code has failed
+	// Causes are why rounds have begun: start, death, moved, failure, timeout, unknown entry.
+	Causes map[string]int64 `json:"causes"`
+	// Now is how the coordinator was up to 100 ms ago; nil: it has not begun.
+	Now *metrics.BatchesNow `json:"now,omitempty"`
 }
 
 // A Latency is some quantiles of a time.
@@ -187,7 +191,7 @@ func readStats(plan *topology.Plan, ms []*metrics.Task, elapsed time.Duration) *
 			b := &m.Batches
 			s.Batches = &BatchStat{
 				Last: b.Last.Load(), Committed: b.Committed.Load(), Messages: b.Messages.Load(), Keys: b.Keys.Load(),
-				Rounds: b.Rounds.Load(), Failed: b.Failed.Load(),
+				Rounds: b.Rounds.Load(), Failed: b.Failed.Load(), Causes: b.RoundsBegan(), Now: b.Now.Load(),
 			}
 		}
 		if n.Reads() {

@@ -337,6 +337,9 @@ func (c *Coordinator) Candidates(s *State, sub *Submission) (all []Candidate) {
 		n, _ := s.Node(m.Node)
 		all = append(all, Candidate{Home: m.Home, Weight: m.Weight, Draining: n.Draining || x.Over, Load: c.total[m.Home] - own.tasks})
 	}
+	if b.Local {
+		return b.only(all)
+	}
 	return all
 }
 

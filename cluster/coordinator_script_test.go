@@ -19,7 +19,7 @@ import (
 //
 //	lead 1.1                        process 1 of node 1 begins to lead
 //	members 1.1 2.1*3 -3.1          3.1 is dead, and 2.1 has the weight 3
-//	submit words lines:1>1 count:4
+//	submit words lines:1>1 count:4  with "local" behind it, one node has its states
 //	status words inactive
 //	drain 2 on
 //	resize words count=6
@@ -87,6 +87,10 @@ func (s *conversation) play(words []string) (answer []string) {
 	case "submit":
 		spec := Spec{Topology: words[0]}
 		for _, w := range words[1:] {
+			if w == "local" {
+				spec.Local = true
+				continue
+			}
 			w, to, sends := strings.Cut(w, ">")
 			name, n, _ := strings.Cut(w, ":")
 			k := Component{Name: name, Parallel: s.number(n)}

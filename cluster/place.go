@@ -47,6 +47,9 @@ func Resize(components []Component, old *Plan, nodes []Candidate, parallel map[s
 	known := 0
 	for c := range components {
 		if n, ok := parallel[components[c].Name]; ok {
+			if components[c].One && n != 1 {
+				return nil, refuse(ErrInvalid, "component %q has one task, always", components[c].Name)
+			}
 			components[c].Parallel = n
 			known++
 		}

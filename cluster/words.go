@@ -80,6 +80,9 @@ type Spec struct {
 	Guarantee   string              `json:"guarantee,omitempty"` // empty: that of the definition
 	Flags       map[string]string   `json:"flags,omitempty"`     // of run: max-pending and so on
 	Components  []Component         `json:"components"`          // in the order of the plan
+	// Local: states of it are in the memory or on the disk of the node where its tasks are,
+	// so all of them are on one node and stay there (T18).
+	Local bool `json:"local,omitempty"`
 }
 
 // A Component is what placing has to know of one.
@@ -87,6 +90,7 @@ type Component struct {
 	Name     string `json:"name"`
 	Parallel int    `json:"parallel"`
 	Spout    bool   `json:"spout,omitempty"` // a spout or a queue
+	One      bool   `json:"one,omitempty"`   // it has one task, always
 	To       []int  `json:"to,omitempty"`    // components that it sends to, all later ones
 }
 

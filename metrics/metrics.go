@@ -107,13 +107,15 @@ type Task struct {
 // when a batch began until it was committed is in Task.Complete, once for each of its
 // messages.
 type Batches struct {
-	Last      Counter // gauge: the number of the last batch that is committed
-	Committed Counter // batches
-	Messages  Counter // in them
-	Tuples    Counter // that came to tasks in them
-	Keys      Counter // that were written in them
-	Rounds    Counter // that began because something went wrong, or tasks were moved
-	Failed    Counter // attempts at batches in which user code has failed
+	Last      Counter                   // gauge: the number of the last batch that is committed
+	Committed Counter                   // batches
+	Messages  Counter                   // in them
+	Tuples    Counter                   // that came to tasks in them
+	Keys      Counter                   // that were written in them
+	Rounds    Counter                   // that began because something went wrong, or tasks were moved
+	Failed    Counter                   // attempts at batches in which user code has failed
+	Causes    [len(RoundCauses)]Counter // rounds, by why they have begun
+	Now       Board
 }
 
 // NewTask returns the counters of a task.

@@ -13,13 +13,14 @@ func SpecOf(plan *topology.Plan, params map[string][]string, flags map[string]st
 	s := &cluster.Spec{Topology: plan.Topology, Fingerprint: plan.Fingerprint(), Params: params, Flags: flags, Guarantee: guarantee}
 	for i := range plan.Components {
 		n := &plan.Components[i]
-		c := cluster.Component{Name: n.Name, Parallel: n.Parallel, Spout: n.Reads()}
+		c := cluster.Component{Name: n.Name, Parallel: n.Parallel, Spout: n.Reads(), One: n.Coordinates}
 		for _, r := range n.Outputs {
 			if !slices.Contains(c.To, r.To) {
 				c.To = append(c.To, r.To)
 			}
 		}
 		slices.Sort(c.To)
+		s.Local = s.Local || n.Local
 		s.Components = append(s.Components, c)
 	}
 	return s

@@ -25,6 +25,14 @@ type Backend interface {
 	String() string
 }
 
+// A Local backend has its states in the memory or on the disk of one node. A topology that
+// has states there stays on the node where they are (T18).
+type Local interface {
+	Backend
+	// Local does nothing; it says that the backend is one.
+	Local()
+}
+
 // A Name names a state: that of one component of one topology.
 type Name struct{ Topology, State string }
 

@@ -22,6 +22,7 @@ type coordTask struct {
 	alarm   time.Duration      // when the next timer fires; 0: none is set
 	silent  bool               // it has said that the record fails, and nothing was committed since
 	plans   int                // that machines were made of
+	showing bool               // a timer is set, to show how it is
 	asked   uint64             // changes of the record, of the log
 	begins  bool               // the last of them is Begin
 }
@@ -112,6 +113,9 @@ func (t *coordTask) Receive(ctx actor.Context, msg any) {
 		} else {
 			t.machine.Appended(t.now, msg.err)
 		}
+	case showNow:
+		t.show()
+		return
 	case *RecordSaved:
 		t.recordSaved(msg)
 	case coordTick:
@@ -150,6 +154,7 @@ func (t *coordTask) do() {
 	if t.machine == nil || t.dead {
 		return
 	}
+	t.showSoon()
 	e := t.machine.Take()
 	for _, l := range e.Orders {
 		if p := &t.peers[l.To]; p.Ref != nil { // else it is said again
@@ -211,9 +216,11 @@ func (t *coordTask) tell(e *batch.Event) {
 	case batch.BatchFailed: // the task has told
 		t.m.Batches.Failed.Add(1)
 	case batch.RoundBegan:
-		if e.Cause != batch.Start {
+		cause := t.cause(e)
+		t.m.Batches.Causes[cause].Add(1)
+		if cause != batch.Start {
 			t.m.Batches.Rounds.Add(1)
-			t.set.Event(&Notice{Task: t.m.Name, Text: fmt.Sprintf("batches from %d on come again (attempt %v): %v%s", e.Tx+1, e.Attempt, e.Cause, t.named(e.Tasks))})
+			t.set.Event(&Notice{Task: t.m.Name, Text: fmt.Sprintf("batches from %d on come again (attempt %v): %v%s", e.Tx+1, e.Attempt, cause, t.named(e.Tasks))})
 		}
 	case batch.RecordFailed:
 		if !t.silent {

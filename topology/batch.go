@@ -44,6 +44,14 @@ func (c *Component) Stateful() *Component {
 	return c
 }
 
+// Local declares that what the stateful bolts of c write is in the memory or on the disk of
+// their node, so that no other node has it. In a cluster such a topology has all its tasks
+// on one node and keeps it: when that node is gone, the topology waits until it is back.
+func (c *Component) Local() *Component {
+	c.local = true
+	return c
+}
+
 // Settled makes s a subscription whose tuples are executed only when all batches before
 // theirs are committed: what they read of a state then does not change any more. It is
 // for exactly-once topologies.
@@ -59,7 +67,7 @@ func (k *checker) batches(o *Options) {
 	for _, c := range k.b.components {
 		if g != ExactlyOnce {
 			switch {
-			case c.stateful:
+			case c.stateful || c.local:
 				k.at(c, ErrGuarantee, "", "", "Stateful is for topologies that are %v, and this one is %v", ExactlyOnce, g)
 			case slices.ContainsFunc(c.inputs, func(s Subscription) bool { return s.settled }):
 				k.at(c, ErrGuarantee, "", "", "Settled is for topologies that are %v, and this one is %v", ExactlyOnce, g)
@@ -77,6 +85,8 @@ func (k *checker) batches(o *Options) {
 			k.at(c, ErrStream, "", "", "an %v topology has no dead letters: a batch that fails comes again", ExactlyOnce)
 		case c.stateful && c.kind != boltKind:
 			k.at(c, ErrGuarantee, "", "", "Stateful is for bolts")
+		case c.local && !c.stateful:
+			k.at(c, ErrGuarantee, "", "", "Local is for bolts that are Stateful")
 		case c.replay > NonTransactional:
 			k.at(c, ErrGuarantee, "", "", "there is no kind of batches %d", c.replay)
 		case c.replay != Opaque && c.kind != spoutKind:

@@ -120,6 +120,7 @@ type Component struct {
 	dead     bool // somebody subscribes to its dead letters
 	inputs   []Subscription
 	stateful bool
+	local    bool
 	replay   Replay
 }
 

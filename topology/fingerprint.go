@@ -33,6 +33,9 @@ func (p *Plan) describe(w io.Writer) {
 		if n.Stateful || n.Batches != Opaque {
 			fmt.Fprintf(w, "stateful %v batches %v\n", n.Stateful, n.Batches)
 		}
+		if n.Local {
+			fmt.Fprintln(w, "local")
+		}
 		for _, s := range n.Streams {
 			fmt.Fprintf(w, " stream %q%s\n", s.Stream, quotedEach(s.Fields))
 		}

@@ -90,6 +90,7 @@ type Node struct {
 	// Of exactly-once topologies:
 	Coordinates bool   // it is the coordinator of the batches, and has no code of its own
 	Stateful    bool   // its bolt is a bolt.Stateful
+	Local       bool   // what that writes is in the memory or on the disk of one node
 	Batches     Replay // how batches of a spout come again
 }
 

@@ -83,7 +83,7 @@ func (b *Builder) compile(name string, o *Options) *Plan {
 		at[c] = i
 		n := &p.Components[i]
 		*n = Node{Name: c.name, Source: c.source, Queue: c.queue, Bolt: c.factory, Parallel: c.parallel, Every: c.every, Holds: c.holds, Streams: c.streams,
-			Stateful: c.stateful, Batches: c.replay}
+			Stateful: c.stateful, Local: c.local, Batches: c.replay}
 		if n.Dead = c.dead && len(c.streams) > 0; n.Dead {
 			n.Streams = append(slices.Clone(c.streams), deadLetters(c.name))
 		}

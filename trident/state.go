@@ -52,6 +52,7 @@ type stateNode struct {
 	kind    Kind
 	is      string // its types
 	inexact bool
+	local   bool // only one node has it
 	again   bool // a batch that comes again may have other keys, and nothing is undone
 }
 
@@ -126,6 +127,7 @@ func keep[K comparable, T, A, V any](s *Stream[Pair[K, T]], st *State[K, V], fir
 	})
 	out.n.name = st.name
 	out.n.state = &stateNode{name: st.name, kind: st.kind, is: st.types(), inexact: st.inexact}
+	_, out.n.state.local = st.backend.(state.Local)
 	st.check(s.b)
 	return out
 }

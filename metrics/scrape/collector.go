@@ -125,7 +125,7 @@ func (c *Collector) collect(out chan<- prometheus.Metric, n *topology.Node, ms [
 	own := n.Reads() || sum(func(m *metrics.Task) int64 { return m.Messages.Load() + m.Untracked.Load() }) > 0
 	for i := range ofTasks {
 		s := &ofTasks[i]
-		if s.bolts && n.Reads() || s.spouts && !n.Reads() || s.messages && !own {
+		if s.bolts && (n.Reads() || n.Coordinates) || s.spouts && !n.Reads() || s.messages && !own || s.batches && !n.Coordinates {
 			continue
 		}
 		v := sum(s.of) / max(s.per, 1)
@@ -135,10 +135,14 @@ func (c *Collector) collect(out chan<- prometheus.Metric, n *topology.Node, ms [
 			out <- c.count(desc, v, with(s.values...))
 		}
 	}
-	if !n.Reads() {
+	if n.Coordinates {
+		for i, cause := range metrics.RoundCauses {
+			out <- c.count(c.descs[batchRounds], sum(func(m *metrics.Task) int64 { return m.Batches.Causes[i].Load() }), with(cause))
+		}
+	} else if !n.Reads() {
 		spread(execute, func(m *metrics.Task) *metrics.Histogram { return &m.Execute })
 	}
-	if own {
+	if own || n.Coordinates {
 		spread(complete, func(m *metrics.Task) *metrics.Histogram { return &m.Complete })
 	}
 	c.own(out, ms, labels)

@@ -37,6 +37,13 @@ const (
 	refused         = "egret_refused_total"
 	stuck           = "egret_stuck_calls_total"
 	abandoned       = "egret_abandoned_calls_total"
+	batches         = "egret_batches_total"
+	batchesFailed   = "egret_batches_failed_total"
+	batchesUnderWay = "egret_batches_under_way"
+	batchLast       = "egret_batch_last"
+	batchMessages   = "egret_batch_messages_total"
+	batchKeys       = "egret_batch_keys_total"
+	batchRounds     = "egret_batch_rounds_total"
 )
 
 // A family is a metric and its labels beside topology, component and task.
@@ -76,6 +83,13 @@ var ofComponents = []family{
 	{name: refused, help: "Parcels, reports and limits that came from or for a dead incarnation."},
 	{name: stuck, help: "Calls of user code that lasted longer than StuckAfter."},
 	{name: abandoned, help: "Calls of sources and queues that ignored the end of their context."},
+	{name: batches, help: "Batches that are committed."},
+	{name: batchesFailed, help: "Attempts at batches in which user code has failed."},
+	{name: batchesUnderWay, help: "Batches that have begun and are not committed."},
+	{name: batchLast, help: "Number of the last batch that is committed."},
+	{name: batchMessages, help: "Messages in committed batches."},
+	{name: batchKeys, help: "Keys that were written in committed batches."},
+	{name: batchRounds, help: "Rounds, by why they have begun.", labels: []string{"cause"}},
 }
 
 // A series is one number of a task.
@@ -86,6 +100,7 @@ type series struct {
 	spouts   bool    // not of bolts
 	bolts    bool    // not of spouts
 	messages bool    // of spouts, and of bolts that have messages of their own
+	batches  bool    // of the coordinator of batches alone
 	per      float64 // of what is counted, one of the unit; 0: 1
 	of       func(*metrics.Task) int64
 }
@@ -116,4 +131,15 @@ var ofTasks = []series{
 	{name: refused, of: func(m *metrics.Task) int64 { return m.Refused.Load() }},
 	{name: stuck, of: func(m *metrics.Task) int64 { return m.Stuck.Load() }},
 	{name: abandoned, of: func(m *metrics.Task) int64 { return m.AbandonedCalls.Load() }},
+	{name: batches, batches: true, of: func(m *metrics.Task) int64 { return m.Batches.Committed.Load() }},
+	{name: batchesFailed, batches: true, of: func(m *metrics.Task) int64 { return m.Batches.Failed.Load() }},
+	{name: batchesUnderWay, batches: true, gauge: true, of: func(m *metrics.Task) int64 {
+		if now := m.Batches.Now.Load(); now != nil {
+			return int64(len(now.Batches))
+		}
+		return 0
+	}},
+	{name: batchLast, batches: true, gauge: true, of: func(m *metrics.Task) int64 { return m.Batches.Last.Load() }},
+	{name: batchMessages, batches: true, of: func(m *metrics.Task) int64 { return m.Batches.Messages.Load() }},
+	{name: batchKeys, batches: true, of: func(m *metrics.Task) int64 { return m.Batches.Keys.Load() }},
 }

@@ -39,6 +39,9 @@ func (b *Backend) Open(_ context.Context, name state.Name) (state.Store, error) 
 
 func (b *Backend) String() string { return "memory" }
 
+// Local says that only one process has the states.
+func (b *Backend) Local() {}
+
 // A table is one state: a state.Store for all who have it open.
 type table struct {
 	name   state.Name

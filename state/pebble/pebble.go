@@ -36,6 +36,9 @@ func Dir(path string) *Backend { return &Backend{dir: path, fs: vfs.Default} }
 
 func (b *Backend) String() string { return b.dir }
 
+// Local says that the states are on one machine: one process at a time can open them.
+func (b *Backend) Local() {}
+
 // opened are the databases that this process has open, by file system and directory.
 var opened = struct {
 	sync.Mutex
