@@ -45,6 +45,9 @@ type topologyJSON struct {
 	Components []componentJSON `json:"components"`
 	PerTask    []taskJSON      `json:"per_task,omitempty"`
 	Unknown    string          `json:"unknown,omitempty"` // why there are no counts
+	Lacks      string          `json:"lacks,omitempty"`   // the node that it waits for, which has its states
+	// Batches are those of an exactly-once topology; nil: it is none, or nothing is heard of them.
+	Batches *node.BatchCounts `json:"batches,omitempty"`
 }
 
 // A componentJSON is what the tasks of a component do, together.
@@ -148,6 +151,7 @@ func (o *statusOptions) status(ctx context.Context, args []string) (*statusJSON,
 			continue
 		}
 		x := topologyOf(sub)
+		x.Lacks = lacks(v, sub)
 		if len(args) > 0 && x.Placed && sub.Status.Runs() {
 			a, err := o.askOnce(ctx, o.node, &node.Request{Op: node.OpStats, Topology: sub.Topology})
 			switch {
@@ -212,6 +216,9 @@ func (x *topologyJSON) count(sub *cluster.Submission, s *node.Stats, of func(clu
 			c.Silent++
 		}
 		c.add(t)
+		if t.Batches != nil {
+			x.Batches = t.Batches
+		}
 		if t.By != "" && !slices.Contains(c.By, t.By) {
 			c.By = append(c.By, t.By)
 		}
@@ -267,6 +274,8 @@ func (x *topologyJSON) state() string {
 	switch {
 	case x.Status.Runs() && !x.Placed:
 		return string(x.Status) + ", no node found yet"
+	case x.Lacks != "":
+		return string(x.Status) + ", waits for " + x.Lacks + ", which has its states"
 	case x.Reason != "":
 		return string(x.Status) + ": " + oneLine(x.Reason, 200)
 	}
@@ -292,6 +301,9 @@ func (x *topologyJSON) print(w io.Writer) {
 	}
 	if !x.Status.Runs() || !x.Placed || x.Unknown != "" {
 		return
+	}
+	if x.Batches != nil {
+		printBatches(w, x.Batches)
 	}
 	fmt.Fprintln(w)
 	const heads = "RATE/S\tQUEUED\tOPEN\tACKED\tFAILED\tLOST\tREPLAYED\tDEAD\tTHROTTLED BY"

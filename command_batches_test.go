@@ -1,0 +1,123 @@
+package egret
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/node"
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/spout/from"
+	"github.com/egretstream/egret/state"
+	"github.com/egretstream/egret/state/memory"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/trident"
+)
+
+// reachable is a backend that all nodes can reach: those of a test are one process.
+type reachable struct{ state.Backend }
+
+// digits counts the last digits of endless numbers.
+func digits(name string, where state.Backend) *topology.Topology {
+	return trident.New(name, func(b *trident.Builder) {
+		numbers := trident.From[int64](b, "numbers", from.Paced(spout.GenerateSplits(2, 0, func(_ int, i int64, out *spout.Out) { out.Emit(i) }), 500))
+		last := trident.Map(numbers, func(n int64) int64 { return n % 10 }).Name("last").Parallel(2)
+		trident.PersistentAggregate(trident.GroupBy(last, trident.Identity), trident.StateOf[int64, int64]("counts", where, trident.Opaque), trident.Count[int64]()).Parallel(2)
+	})
+}
+
+// Exactly-once topologies on a cluster: their batches are shown, and one whose states only
+// one node has is on one node.
+func TestClusterBatches(t *testing.T) {
+	tops := []*topology.Topology{digits("spread", reachable{memory.New()}), digits("local", memory.New())}
+	a := startNode(t, tops, "--data", t.TempDir(), "--name", "a")
+	startNode(t, tops, "--data", t.TempDir(), "--name", "b", "--join", a.addr)
+	s := &shell{t, tops, a.addr}
+	soon(t, func() bool { x := s.status(""); return x.Quorum && len(x.Nodes) == 2 })
+	s.is("submit spread")
+	s.is("submit local")
+	batches := func(name string) *node.BatchCounts {
+		all := s.status(name).Topologies
+		if len(all) == 0 || all[0].Batches == nil {
+			return new(node.BatchCounts)
+		}
+		return all[0].Batches
+	}
+	for _, name := range []string{"spread", "local"} {
+		soon(t, func() bool { return batches(name).Last >= 5 })
+		b := batches(name)
+		require.Equal(t, map[string]int64{"start": 1}, b.Rounds)
+		require.Equal(t, "1.1", b.Now.Attempt)
+		require.Positive(t, b.Latency.Count)
+	}
+	require.Equal(t, []int{2, 1}, []int{submissionOf(s, "spread").Nodes, submissionOf(s, "local").Nodes})
+	require.Regexp(t, `batches: \d+ committed last, attempt 1\.1, running.*\n(  \d+ is .*\n)*committed here: [\d,]+ messages, in p50 \S+, p99 \S+ from the beginning of their batch; rounds: 1 start\n`, s.is("status spread"))
+	code, _, errs := s.run("rebalance spread --parallel coordinator=2")
+	require.NotEqual(t, ExitDone, code)
+	require.Contains(t, errs, `component "coordinator" has one task, always`)
+
+	s.is("deactivate spread")
+	soon(t, func() bool { now := batches("spread").Now; return now != nil && now.Held && len(now.Batches) == 0 })
+	require.Contains(t, s.is("status spread"), "running, no batch begins\n")
+	s.is("activate spread")
+	was := batches("spread").Last
+	soon(t, func() bool { return batches("spread").Last > was })
+	s.is("rebalance spread --parallel counts=3")
+	soon(t, func() bool { b := batches("spread"); return b.Last > was && b.Rounds["moved"] == 1 })
+	s.is("rebalance local --parallel counts=3")
+	was = batches("local").Last
+	soon(t, func() bool { return batches("local").Last > was })
+	require.Equal(t, 1, submissionOf(s, "local").Nodes)
+	s.is("kill spread --wait")
+	s.is("kill local --wait")
+}
+
+// What is said of batches, for people.
+func TestStatusOfBatches(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		b    node.BatchCounts
+		want string
+	}{
+		{"nothing yet", node.BatchCounts{Now: &metrics.BatchesNow{Attempt: "0.0", Phase: "recovering", Record: true}}, `batches: 0 committed last, attempt 0.0, recovering, waits for the record
+committed here: 0 messages
+`},
+		{"under way", node.BatchCounts{
+			Last: 1234, Messages: 1, Failed: 2, Rounds: map[string]int64{"unknown entry": 1, "start": 1, "death": 1000}, Latency: metrics.Latency{Count: 1, P50: 152_345_678, P99: 1_310_000_000},
+			Now: &metrics.BatchesNow{Attempt: "3.2", Phase: "running", Missing: []string{"count/0", "count/1"}, Batches: []metrics.BatchInfo{
+				{Tx: 1235, Stage: "writing", Messages: 50_000, Age: 123 * time.Millisecond}, {Tx: 1236, Stage: "failed", Messages: 1, Age: 7 * time.Millisecond},
+			}},
+		}, `batches: 1,234 committed last, attempt 3.2, running, waits for count/0, count/1
+  1,235 is writing: 50,000 messages in 123ms
+  1,236 is one that has failed: 1 message in 7ms
+committed here: 1 message, in p50 152ms, p99 1.31s from the beginning of their batch; rounds: 1 start, 1,000 death, 1 unknown entry; failed: 2
+`},
+	} {
+		var out bytes.Buffer
+		printBatches(&out, &tt.b)
+		require.Equal(t, tt.want, out.String(), tt.name)
+	}
+}
+
+// A topology waits for the node that has its states, and says so.
+func TestStatusOfWhatWaits(t *testing.T) {
+	sub := &cluster.Submission{Spec: cluster.Spec{Topology: "x", Local: true}, Status: cluster.Active, Plan: &cluster.Plan{Tasks: []cluster.Task{{}, {Home: cluster.Home{Node: 7, Boot: 1}}}}}
+	v := &node.View{Nodes: []cluster.Node{{ID: 7, Name: "seven"}}, Members: []node.MemberView{{Member: cluster.Member{Home: cluster.Home{Node: 7, Boot: 1}}}}}
+	x := topologyOf(sub)
+	x.Lacks = lacks(v, sub)
+	require.Equal(t, "active, waits for seven, which has its states", x.state())
+	text, err := json.Marshal(x)
+	require.NoError(t, err)
+	require.True(t, strings.Contains(string(text), `"lacks":"seven"`))
+	v.Members[0].Alive = true
+	require.Empty(t, lacks(v, sub))
+	sub.Local = false
+	v.Members = nil
+	require.Empty(t, lacks(v, sub))
+}
