@@ -277,6 +277,40 @@ func TestExactlyOnceBetweenTurns(t *testing.T) {
 	})
 }
 
+// A settling is a counting that wants to know what is committed.
+type settling struct {
+	counting
+	settle func(committed tuple.TxID) error
+}
+
+func (b *settling) Settle(_ context.Context, committed tuple.TxID) error { return b.settle(committed) }
+
+// Before a run ends its states hear what is committed; that they cannot show it is told.
+func TestExactlyOnceSettled(t *testing.T) {
+	for _, broken := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			counts, log := newExactCounts(), &logbook{}
+			var last tuple.TxID
+			top := topology.New("exact", func(b *topology.Builder) {
+				b.Guarantee(topology.ExactlyOnce)
+				b.Bolt("count", func() bolt.Bolt {
+					return &settling{counting{counts: counts}, func(committed tuple.TxID) error {
+						require.Greater(t, committed, last, "in order, and once")
+						if last = committed; broken {
+							return errors.New("no view")
+						}
+						return nil
+					}}
+				}, b.Spout("words", words(1, 3000)).Emits("word").By("word")).Stateful()
+			})
+			s, err := egret.Run(context.Background(), top, egret.Config{BatchSize: 256, Logger: log.logger()})
+			require.NoError(t, err)
+			require.EqualValues(t, s.Batches.Last, last)
+			require.Equal(t, broken, len(log.with("no view")) > 0)
+		})
+	}
+}
+
 // Runs that are stopped anywhere go on where the record is, and each word counts once.
 func TestExactlyOnceInSeveralRuns(t *testing.T) {
 	for _, how := range []string{"stop", "drain"} {

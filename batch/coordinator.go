@@ -29,7 +29,8 @@ type Role struct {
 	Behind bool
 	// Transactional: the spout can give what a batch has of it once more (T13).
 	Transactional bool
-	// Settled: the task keeps batches back until the one before is committed (T17).
+	// Settled: the task wants to know what is committed; it may keep batches back until the
+	// one before is (T17).
 	Settled bool
 }
 

@@ -57,6 +57,14 @@ type Stateful interface {
 	Commit(ctx context.Context, b tuple.BatchID) (Written, error)
 }
 
+// A Settler is a Stateful bolt whose store shows others what is committed. Settle says
+// that the batches up to committed are, when for a while no later one is to be written,
+// and before the task ends. It is called as Join and Commit are. That it fails is told, and
+// changes nothing for this topology.
+type Settler interface {
+	Settle(ctx context.Context, committed tuple.TxID) error
+}
+
 // A Join is what a stateful task is told when a round begins.
 type Join struct {
 	Fence     tuple.Fence

@@ -41,19 +41,26 @@ type exact struct {
 
 	write tuple.TxID // is to be written when it is complete
 	wrote *batch.Answer
-	busy  bool          // a Join or Commit is under way
+	busy  bool          // a Join, Commit or Settle is under way
 	began time.Duration // it
 	call  *blockedCall  // it
 	join  *Order        // waits for that, or for Prepare
+
+	settler   bolt.Settler // nil: nobody wants to know
+	settles   bool         // a timer for it is set
+	told      tuple.TxID   // what it was told last
+	finishing bool         // the task ends when it has been told everything
 }
 
 type (
-	// joinDone and commitDone are what Block brings back of a stateful bolt.
+	// joinDone, writeDone and settleDone are what Block brings back of a stateful bolt.
 	joinDone struct {
 		at  tuple.Attempt
 		err error
 	}
-	writeDone struct {
+	settleDone struct{ err error }
+	settleNow  struct{} // the timer
+	writeDone  struct {
 		id      tuple.BatchID
 		written bolt.Written
 		err     error
@@ -72,6 +79,7 @@ func (t *boltTask) prepareExact() error {
 			return bolt.Reject(t.notBatched("a bolt.Stateful"))
 		}
 	}
+	x.settler, _ = t.bolt.(bolt.Settler)
 	x.behind = behind(t.plan, t.plan.Tasks[t.id].Component)
 	x.settled = settles(t.node)
 	x.tuples, x.failed = map[tuple.TxID]int{}, map[tuple.TxID]bool{}
@@ -104,9 +112,49 @@ func (t *boltTask) ordered(m *Order) {
 	case batch.Settled:
 		t.round.committed = max(t.round.committed, m.Tx)
 		t.complete()
+		if x.settler != nil && !x.settles {
+			x.settles = true
+			t.after(t.set.BatchInterval, settleNow{})
+		}
 	case batch.Finish:
-		t.end()
+		t.round.committed = max(t.round.committed, m.Tx)
+		x.finishing = true
+		t.trySettle()
 	}
+}
+
+// trySettle tells the bolt what is committed, if it has not heard: a later Commit would say
+// so, too. Then a task ends that is to.
+func (t *boltTask) trySettle() {
+	x := &t.exact
+	if x.busy {
+		return
+	}
+	tx := t.round.committed
+	if x.settler == nil || tx <= x.told || x.write > tx || !t.round.joined {
+		if x.finishing {
+			t.end()
+		}
+		return
+	}
+	x.busy, x.told = true, tx
+	settler, alive := x.settler, t.alive
+	x.call = t.core.block("Settle", "", ".(*boltTask).trySettle")
+	t.ctx.Block(func() any {
+		return settleDone{t.calling("Settle", func() error { return settler.Settle(alive, tx) })}
+	})
+}
+
+func (t *boltTask) settleIsDone(m settleDone) {
+	x := &t.exact
+	x.busy = false
+	t.unblock(x.call)
+	if m.err != nil {
+		t.set.Event(&StoreError{Doing: "show what is committed", Err: m.err})
+	}
+	t.tryJoin()
+	t.tryWrite()
+	t.trySettle()
 }
 
 // throwAway forgets what belongs to earlier rounds. Their tuples count as executed, or
@@ -355,6 +403,7 @@ func (t *boltTask) writeIsDone(m writeDone) {
 		x.wrote = &batch.Answer{Kind: batch.Wrote, BatchID: m.id, Groups: m.written.Groups, Keys: m.written.Keys, Took: t.now - x.began, Tuples: x.tuples[m.id.Tx]}
 		delete(x.tuples, m.id.Tx)
 		t.answer(x.wrote)
+		t.trySettle()
 	}
 }
 

@@ -247,6 +247,11 @@ func (t *boltTask) Receive(ctx actor.Context, msg any) {
 		t.joinIsDone(msg)
 	case writeDone:
 		t.writeIsDone(msg)
+	case settleDone:
+		t.settleIsDone(msg)
+	case settleNow:
+		t.exact.settles = false
+		t.trySettle()
 	case *End:
 		if t.current(msg.From, msg.FromLife, msg.ToLife) {
 			if i := t.index[msg.From]; !t.eof[i] {

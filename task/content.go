@@ -40,6 +40,8 @@ func AppendContent(dst []byte, msg any) []byte {
 	case joinDone:
 		c.text(m.at.String())
 		c.err(m.err)
+	case settleDone:
+		c.err(m.err)
 	case writeDone:
 		c.text(m.id.String())
 		c.err(m.err)

@@ -84,7 +84,7 @@ func roles(p *topology.Plan) []batch.Role {
 		case n.Source != nil:
 			r.Kind, r.Transactional = batch.Spout, n.Batches == topology.Transactional
 		case n.Stateful:
-			r.Kind = batch.Stateful
+			r.Kind, r.Settled = batch.Stateful, true
 		}
 		for i := range n.Parallel {
 			all[int(n.First)+i] = r

@@ -25,7 +25,13 @@ func (t *stateBody) Commit(ctx context.Context, b tuple.BatchID) (bolt.Written, 
 	return t.keeper.commit(ctx, b)
 }
 
+// Settle implements bolt.Settler, for stores that want to know.
+func (t *stateBody) Settle(ctx context.Context, committed tuple.TxID) error {
+	return t.keeper.settle(ctx, committed)
+}
+
 type anyKeeper interface {
+	settle(ctx context.Context, committed tuple.TxID) error
 	join(ctx context.Context, j *bolt.Join) error
 	commit(ctx context.Context, b tuple.BatchID) (bolt.Written, error)
 }
@@ -109,6 +115,15 @@ func (k *keeper[K, A, V]) join(ctx context.Context, j *bolt.Join) error {
 		return bolt.Reject(err)
 	}
 	return err
+}
+
+func (k *keeper[K, A, V]) settle(ctx context.Context, committed tuple.TxID) error {
+	if s, is := k.store.(state.Settler); is {
+		if err := s.Settle(ctx, k.fence, committed); err != nil {
+			return fmt.Errorf("state %s in %v: %w", k.st.name, k.st.backend, err)
+		}
+	}
+	return nil
 }
 
 func (k *keeper[K, A, V]) commit(ctx context.Context, b tuple.BatchID) (done bolt.Written, err error) {
