@@ -79,7 +79,7 @@ var house = map[string]room{
 	"state/file":     {hosts, false, ""},
 	"state/disk":     {hosts, false, "batch tuple task state/file"},
 	"node/process":   {hosts, false, "actor actor/host broker broker/wire cluster cluster/consensus cluster/gossip node state/file"},
-	"chaos/sim":      {hosts, true, "mutation chaos amount tuple metrics actor spout bolt topology acker broker cluster task node"},
+	"chaos/sim":      {hosts, true, "mutation chaos amount tuple metrics actor spout bolt state topology acker batch broker cluster task node"},
 
 	// Places for states, and the tests that they all pass.
 	"state/memory":    {hosts, true, "tuple state"},

@@ -47,6 +47,14 @@ const (
 	Links       Checker = "links"
 	Quiet       Checker = "quiet"
 	Convergence Checker = "convergence"
+
+	// Of exactly-once topologies.
+
+	States  Checker = "states"
+	Record  Checker = "record"
+	Rounds  Checker = "rounds"
+	Markers Checker = "markers"
+	Reads   Checker = "reads"
 )
 
 // Cluster reports whether a checker is asked about clusters alone.
@@ -62,6 +70,15 @@ func (c Checker) Cluster() bool {
 type claims struct {
 	name        Checker
 	claim, twin string
+}
+
+// Batches reports whether a checker is asked about exactly-once topologies alone.
+func (c Checker) Batches() bool {
+	switch c {
+	case States, Record, Rounds, Markers, Reads:
+		return true
+	}
+	return false
 }
 
 var checkers = []claims{
@@ -98,6 +115,11 @@ var checkers = []claims{
 	{Links, "a parcel between nodes arrives once and in order", "and arrives, if nothing goes wrong"},
 	{Quiet, "without faults nothing is lost, replayed or started again, whatever is moved", "and what is moved goes on"},
 	{Convergence, "all nodes have the same members, state and plan in the end, and each task has one life where the plan says", "and it comes to that in time"},
+	{States, "when a batch is committed each state has all of it, durably and once, and nothing of another one that is not", "and in the end all messages"},
+	{Record, "batches are committed one after the other, by the last coordinator", "and are committed"},
+	{Rounds, "a round begins where the record is, and a batch when all have joined its round", "and rounds begin"},
+	{Markers, "on a link markers follow each other, behind the tuples of their batch, and a task sends its own when all of its senders have", "and sends them"},
+	{Reads, "what is read of a state for a batch is what the batch before has left there", "and is read"},
 	{Own, "what the user's own check says", "and it was asked"},
 }
 

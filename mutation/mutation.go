@@ -119,6 +119,23 @@ const (
 	FailAtOnce
 	DeathsCount
 
+	// What tasks, stores and the record do with batches.
+
+	EpochUncompared
+	GapIsRepeat
+	UndoLeftOut
+	FenceUncompared
+	UpdateFromRow
+	MarkerOvertakes
+	WroteUnsynced
+	StaleKeepsCredit
+	JoinKeepsQueue
+	AnyParcel
+	BeginUnordered
+	PositionsKept
+	FirstMarkerCompletes
+	SettledUnawaited
+
 	// Several nodes.
 
 	StaleReport
@@ -218,6 +235,21 @@ var names = [end]struct{ name, doc string }{
 	FailAtOnce:      {"fail-at-once", "T2: a batch that fails ends the round though it is not the first"},
 	DeathsCount:     {"deaths-count", "T19: deaths count towards MaxReplays"},
 
+	EpochUncompared:      {"epoch-uncompared", "T9: the record takes an entry of a coordinator that was replaced"},
+	GapIsRepeat:          {"gap-is-repeat", "T16: a store takes a batch behind one that it has nothing of for one that it has"},
+	UndoLeftOut:          {"undo-left-out", "T12: what was written of a batch that comes again is not undone"},
+	FenceUncompared:      {"fence-uncompared", "T11: a store takes writes of an attempt that is over"},
+	UpdateFromRow:        {"update-from-row", "T12: the second change of a key in a batch begins where the batch began"},
+	MarkerOvertakes:      {"marker-overtakes", "T8: a marker leaves before parcels that are kept for want of room"},
+	WroteUnsynced:        {"wrote-unsynced", "T10: a state says that it has written before that is durable"},
+	StaleKeepsCredit:     {"stale-keeps-credit", "T8: what is dropped since its round is over does not raise the limit"},
+	JoinKeepsQueue:       {"join-keeps-queue", "T3: what waits in a queue is executed in the next round"},
+	AnyParcel:            {"any-parcel", "T3: a parcel of another round is taken"},
+	BeginUnordered:       {"begin-unordered", "T5: a spout task begins batches as it hears of them"},
+	PositionsKept:        {"positions-kept", "T14: a spout task goes on from where it was when a round begins"},
+	FirstMarkerCompletes: {"first-marker-completes", "T6: a batch is complete when the first of its markers has come"},
+	SettledUnawaited:     {"settled-unawaited", "T17: what reads a state does not wait until the batch before is committed"},
+
 	StaleReport:     {"stale-report", "that a node's tasks have ended is believed whichever plan they have ended in"},
 	SwitchUnrested:  {"switch-unrested", "the next plan is put in force before everything is at rest"},
 	UnhaltedLife:    {"unhalted-life", "a life that begins while its run is halted emits"},
@@ -248,7 +280,10 @@ func (m Mutation) Doc() string { return names[m].doc }
 func (m Mutation) Nodes() bool { return m >= StaleReport && m < end }
 
 // Batches reports whether m is one of the coordinator of batches.
-func (m Mutation) Batches() bool { return m >= CommitUnwritten && m < StaleReport }
+func (m Mutation) Batches() bool { return m >= CommitUnwritten && m < EpochUncompared }
+
+// Exact reports whether m is one of what tasks, stores and the record do with batches.
+func (m Mutation) Exact() bool { return m >= EpochUncompared && m < StaleReport }
 
 // All returns all mutations, in the order in which they are declared.
 func All() (all []Mutation) {

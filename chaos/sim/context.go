@@ -137,6 +137,9 @@ func (c *context) Block(fn func() any) {
 		if w.wait > 0 {
 			at += w.upTo(w.wait)
 		}
+		if w.blocked != nil {
+			at += max(w.blocked(p.ref), 0)
+		}
 		w.push(event{at: at, kind: atBlock, proc: p, fn: fn, msg: message{sent: w.Now()}})
 	}
 }

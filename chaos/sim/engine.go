@@ -70,10 +70,11 @@ type Failure struct {
 	Violation        // under Plan
 	// Plan is what is left of the plan with which the seed has failed, nil if none smaller
 	// was looked for, and Drawn how many faults that had.
-	Plan  chaos.Plan `json:"plan"`
-	Drawn int        `json:"drawn"`
-	own   bool
-	nodes int // of a cluster; -1: drawn; 0: it is none
+	Plan    chaos.Plan `json:"plan"`
+	Drawn   int        `json:"drawn"`
+	own     bool
+	nodes   int // of a cluster; -1: drawn; 0: it is none
+	batches bool
 }
 
 func (f *Failure) Error() string {
@@ -95,6 +96,9 @@ func (f *Failure) Error() string {
 // Flag is the flag of "egret chaos sim" that has the seed fail with Plan, with a space
 // before it, or nothing if there is no such plan.
 func (f *Failure) Flag() string {
+	if f.batches {
+		return " --batches"
+	}
 	if f.nodes != 0 {
 		return fmt.Sprintf(" --nodes %d", max(f.nodes, 0))
 	}

@@ -31,7 +31,7 @@ func TestSeeds(t *testing.T) {
 		require.NotZero(t, s.Features[f], "no seed has: %s", f)
 	}
 	for _, c := range chaos.Checkers() {
-		if c == chaos.Own || c.Cluster() {
+		if c == chaos.Own || c.Cluster() || c.Batches() {
 			continue // for topologies of users, and for clusters
 		}
 		require.NotZero(t, s.Checks[c], "nobody has asked: %s", c.Claim())

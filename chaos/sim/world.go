@@ -32,20 +32,24 @@ type Config struct {
 	// OnTimer, if given, says how much later than it is due a timer comes that an
 	// actor sets.
 	OnTimer func(of actor.Ref, msg any) time.Duration
+	// OnBlock, if given, says how much longer than that it takes until the function of a
+	// Block runs.
+	OnBlock func(of actor.Ref) time.Duration
 	// Log, if given, gets a line for each event.
 	Log io.Writer
 }
 
 // A World is a host of actors whose time, network and chance are made up.
 type World struct {
-	seed   uint64
-	links  Links
-	cost   time.Duration
-	hangs  bool
-	wait   time.Duration // before a Block
-	onSend func(from, to actor.Ref, msg any) Verdict
-	timer  func(of actor.Ref, msg any) time.Duration
-	chance *rand.Rand // for delays, costs and cuts
+	seed    uint64
+	links   Links
+	cost    time.Duration
+	hangs   bool
+	wait    time.Duration // before a Block
+	onSend  func(from, to actor.Ref, msg any) Verdict
+	timer   func(of actor.Ref, msg any) time.Duration
+	blocked func(of actor.Ref) time.Duration
+	chance  *rand.Rand // for delays, costs and cuts
 
 	now     time.Duration
 	events  events
@@ -83,6 +87,7 @@ func New(c Config) *World {
 		wait:     c.Block,
 		onSend:   c.OnSend,
 		timer:    c.OnTimer,
+		blocked:  c.OnBlock,
 		chance:   rand.New(rand.NewPCG(c.Seed, 0)),
 		log:      c.Log,
 		classes:  make(map[reflect.Type]string),
