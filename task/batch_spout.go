@@ -147,13 +147,8 @@ func (t *spoutTask) nextBatch() bool {
 // full reports whether the batch has what it is to have.
 func (t *spoutTask) full() bool {
 	f := &t.filling
-	if fixed := f.now.Fixed; fixed != nil {
-		for split := range fixed {
-			if t.missing(split) > 0 {
-				return false
-			}
-		}
-		return true
+	if f.now.Fixed != nil { // of which other tasks have their own splits
+		return !slices.ContainsFunc(t.splits, func(r *reading) bool { return t.missing(string(r.split)) > 0 })
 	}
 	return t.cur == nil && (f.messages >= t.set.BatchSize || t.now >= f.until || t.hasRead() && !t.hasReady())
 }

@@ -409,8 +409,8 @@ func (t *spoutTask) choose() bool {
 			}
 			continue
 		}
-		t.cur, t.next = r.ready, 0
-		r.ready = nil
+		t.cur, t.next = r.ready, r.next
+		r.ready, r.next = nil, 0
 		t.turn = (t.turn + i + 1) % n
 		if !r.prompt {
 			t.advance(r) // reads on while this batch is emitted
