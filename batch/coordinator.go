@@ -281,9 +281,13 @@ func (c *Coordinator) Idle() bool {
 }
 
 // Drain has no more batches begin: what is under way is finished, and then all tasks
-// are told to end.
+// are told to end. A batch with fixed ranges that spout tasks have not given again is left
+// for the next run, for they read no more.
 func (c *Coordinator) Drain(now time.Duration) {
 	c.draining = true
+	if len(c.batches) > 0 && c.record.Fixed != nil && c.batches[0].stage == Emitting && c.batches[0].unemitted > 0 {
+		c.batches = nil
+	}
 	c.pump(now)
 }
 

@@ -106,12 +106,13 @@ func (c *core) joined() {
 
 // answer tells the coordinator something, if it is known where it is. If not, that one
 // asks again, or begins a new round.
-func (c *core) answer(a *batch.Answer) {
+func (c *core) answer(a *batch.Answer) (said bool) {
 	lead := c.round.lead
 	if c.peers[lead].Ref == nil {
-		return
+		return false
 	}
 	c.say(lead, &Answer{From: c.id, To: lead, FromLife: c.life, ToLife: c.peers[lead].Life, Answer: *a})
+	return true
 }
 
 func (c *core) batchID(tx tuple.TxID) tuple.BatchID {

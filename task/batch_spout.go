@@ -20,7 +20,7 @@ import (
 //
 // Invariants:
 //
-//   - batches are emitted in their order, one after the other (T5)
+//   - batches are emitted in their order, one after the other (T5); between them cur is nil
 //   - a batch ends where a call of Next has ended, so that a reader can go on there; but
 //     for one with fixed ranges
 type filling struct {
@@ -179,7 +179,7 @@ func (t *spoutTask) chooseNext() bool {
 			continue
 		}
 		if r.ready == nil && !t.advance(r) {
-			if r.eof && r.call == nil {
+			if r.eof && r.call == nil && !t.drained { // else nobody waits for it
 				f.short = true
 				t.failBatch(fmt.Sprintf("split %s ends before all %d messages of the batch have come again: its source is not transactional", split, fixed[split].Messages))
 			}
@@ -253,17 +253,24 @@ func (t *spoutTask) endBatch() {
 
 // input looks whether there is something to emit, and whether there will never be.
 func (t *spoutTask) input() (more, ended bool) {
-	if t.cur != nil || t.hasReady() || t.listed && !t.dead && t.halt == 0 && t.choose() {
-		return true, false
+	if t.listed && t.halt == 0 && !t.hasReady() {
+		// Nothing is chosen: the next batch may have fixed ranges, and want another split.
+		for _, r := range t.active {
+			if t.advance(r); t.dead {
+				return false, false
+			}
+		}
 	}
-	return false, t.hasRead()
+	return t.hasReady(), t.hasRead()
 }
 
 // sayInput tells the coordinator when that has changed.
 func (t *spoutTask) sayInput() {
 	more, ended := t.input()
-	if f := &t.filling; more != f.said.More || ended != f.said.Ended {
-		f.said = batch.Answer{Kind: batch.Input, BatchID: t.batchID(f.last), More: more, Ended: ended}
-		t.answer(&f.said)
+	if f := &t.filling; !t.dead && (more != f.said.More || ended != f.said.Ended) {
+		a := batch.Answer{Kind: batch.Input, BatchID: t.batchID(f.last), More: more, Ended: ended}
+		if t.answer(&a) { // nobody asks for it
+			f.said = a
+		}
 	}
 }

@@ -25,6 +25,7 @@ type coordTask struct {
 	showing bool               // a timer is set, to show how it is
 	asked   uint64             // changes of the record, of the log
 	begins  bool               // the last of them is Begin
+	drained bool               // no more batches are to begin
 }
 
 type (
@@ -68,6 +69,9 @@ func (t *coordTask) begin() {
 	})
 	t.plans++
 	t.machine.Hold(t.now, t.halt > 0)
+	if t.drained {
+		t.machine.Drain(t.now)
+	}
 	t.tellLives()
 	t.do()
 }
@@ -125,6 +129,10 @@ func (t *coordTask) Receive(ctx actor.Context, msg any) {
 		}
 	case begin:
 		t.begin()
+	case Drain:
+		if t.drained = true; t.machine != nil {
+			t.machine.Drain(t.now)
+		}
 	case check: // it has no trees
 	default:
 		if !t.receive(msg) {

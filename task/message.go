@@ -58,7 +58,8 @@ type Peer struct {
 // Peers tells a task of others, at the start and after each death.
 type Peers struct{ Peers []Peer }
 
-// Drain tells a spout task to read no more: its input ends here.
+// Drain tells a spout task to read no more: its input ends here. The coordinator of
+// batches begins no more of them.
 type Drain struct{}
 
 // To the supervisor.

@@ -158,7 +158,7 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 	if tap := s.set.Tap; tap != nil && tap.Spawned != nil {
 		tap.Spawned(Peer{Task: id, Life: c.life, Ref: c.ref})
 	}
-	if s.draining && s.plan.Node(id).Reads() && !mutation.Is(mutation.DrainForgotten) {
+	if s.draining && drains(s.plan.Node(id)) && !mutation.Is(mutation.DrainForgotten) {
 		s.ctx.Send(c.ref, Drain{})
 	}
 	if s.halted > 0 && !mutation.Is(mutation.UnhaltedLife) {
@@ -238,11 +238,14 @@ func (s *Supervisor) drain(deadline time.Duration) {
 	s.keep.noBacklog()
 	s.ctx.After(deadline, drainOver{deadline})
 	for id := range s.children {
-		if c := &s.children[id]; s.plan.Node(tuple.TaskID(id)).Reads() && !c.far {
+		if c := &s.children[id]; drains(s.plan.Node(tuple.TaskID(id))) && !c.far {
 			s.ctx.Send(c.ref, Drain{})
 		}
 	}
 }
+
+// drains reports whether the tasks of a component are told that the run drains.
+func drains(n *topology.Node) bool { return n.Reads() || n.Coordinates }
 
 // ErrKilled is why a task has died that somebody else has ended.
 var ErrKilled = errors.New("killed")
