@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -102,7 +103,7 @@ func (r *Record) Apply(e *Entry) error {
 		}
 		r.Epoch, r.Life = e.Epoch, max(r.Life, e.Life)
 		return nil
-	case e.Epoch != r.Epoch:
+	case e.Epoch != r.Epoch && !mutation.Is(mutation.EpochUncompared):
 		return fmt.Errorf("%w: it is of epoch %d, and it has %d", ErrStale, e.Epoch, r.Epoch)
 	case e.Fix != nil:
 		if len(e.Fix.Ranges) == 0 {

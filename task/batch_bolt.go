@@ -9,6 +9,7 @@ import (
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/batch"
 	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -167,11 +168,13 @@ func (t *boltTask) throwAway() {
 			t.giveBack(p, p.Len()-t.row)
 		}
 	}
-	for _, p := range t.queue[t.head:] {
-		t.giveBack(p, p.Len())
+	if !mutation.Is(mutation.JoinKeepsQueue) {
+		for _, p := range t.queue[t.head:] {
+			t.giveBack(p, p.Len())
+		}
+		clear(t.queue)
+		t.queue, t.head, t.queued = t.queue[:0], 0, 0
 	}
-	clear(t.queue)
-	t.queue, t.head, t.queued = t.queue[:0], 0, 0
 	clear(x.aside)
 	x.aside, x.prepaid = x.aside[:0], false
 	x.marks = make([]tuple.TxID, len(t.senders))
@@ -198,6 +201,9 @@ func (t *boltTask) giveBack(p *tuple.Parcel, n int) {
 			t.empty[i] = append(t.empty[i], p)
 		}
 	}
+	if mutation.Is(mutation.StaleKeepsCredit) {
+		return
+	}
 	t.window.Executed(i, n)
 	if limit, tell := t.window.Raise(i); tell {
 		t.tell(i, limit)
@@ -206,7 +212,7 @@ func (t *boltTask) giveBack(p *tuple.Parcel, n int) {
 
 // accept reports whether a parcel is of the present round.
 func (t *boltTask) accept(p *tuple.Parcel) bool {
-	if t.round.joined && p.Batch.Attempt == t.round.at && p.FromLife == t.round.view[p.From] {
+	if t.round.joined && (p.Batch.Attempt == t.round.at && p.FromLife == t.round.view[p.From] || mutation.Is(mutation.AnyParcel)) {
 		return true
 	}
 	t.m.Refused.Add(1)
@@ -287,7 +293,7 @@ func (t *boltTask) takeBatch(p *tuple.Parcel) bool {
 		t.giveBack(p, 0)
 		t.complete()
 		return false
-	case x.settled != nil && x.settled[p.Input] && tx > t.round.committed+1:
+	case x.settled != nil && x.settled[p.Input] && tx > t.round.committed+1 && !mutation.Is(mutation.SettledUnawaited):
 		x.aside = append(x.aside, p)
 		t.queued -= p.Len()
 		t.window.Executed(int(i), p.Len())
@@ -321,7 +327,7 @@ func (t *boltTask) complete() {
 	x := &t.exact
 	for !t.dead && t.round.joined {
 		tx := x.done + 1
-		if slices.Min(x.marks) < tx || x.failed[tx] {
+		if slices.Min(x.marks) < tx && !(mutation.Is(mutation.FirstMarkerCompletes) && slices.Max(x.marks) >= tx) || x.failed[tx] {
 			return
 		}
 		if x.settled != nil && (tx > t.round.committed+1 || slices.ContainsFunc(x.aside, func(p *tuple.Parcel) bool { return p.Batch.Tx == tx })) {

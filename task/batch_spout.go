@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/batch"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
@@ -57,7 +58,7 @@ func (t *spoutTask) ordered(m *Order) {
 	case batch.Begin:
 		if i := slices.IndexFunc(f.emitted, func(a *batch.Answer) bool { return a.Tx == m.Tx }); i >= 0 {
 			t.answer(f.emitted[i])
-		} else if m.Tx == f.last+1 { // or it was said twice, or comes again in its turn
+		} else if m.Tx == f.last+1 || m.Tx > f.last && mutation.Is(mutation.BeginUnordered) { // or it was said twice, or comes again in its turn
 			f.last = m.Tx
 			f.orders = append(f.orders, m)
 		}
@@ -76,7 +77,7 @@ func (t *spoutTask) readAgain(positions batch.Positions) {
 	f := &t.filling
 	keep := f.once && t.node.Batches == topology.NonTransactional
 	*f = filling{last: t.round.committed, once: true}
-	if keep {
+	if keep || t.listed && mutation.Is(mutation.PositionsKept) {
 		return
 	}
 	t.cancel() // what waits comes back

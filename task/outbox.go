@@ -323,7 +323,7 @@ func (o *outbox) dispatch(l *lane, p *tuple.Parcel) {
 	if tap := o.c.set.Tap; tap != nil && p.Len() == 1 {
 		tap.Send(p)
 	}
-	if len(pr.kept) == 0 && pr.ref != nil && pr.may(p) {
+	if (len(pr.kept) == 0 || p.Marker && mutation.Is(mutation.MarkerOvertakes)) && pr.ref != nil && pr.may(p) {
 		o.send(pr, p)
 	} else {
 		pr.kept = append(pr.kept, p)

@@ -239,8 +239,10 @@ func (b *batchBook) event(e task.Event) {
 			b.saw("life fenced")
 		}
 	case *task.Notice:
-		if strings.Contains(e.Text, "come again") {
-			b.saw("round of " + e.Text[strings.LastIndex(e.Text, "): ")+3:][:4])
+		for _, c := range []batch.Cause{batch.Death, batch.Failure, batch.Timeout, batch.Unknown} {
+			if strings.Contains(e.Text, "come again") && strings.Contains(e.Text, fmt.Sprintf("): %v", c)) {
+				b.saw(fmt.Sprintf("round after: %v", c))
+			}
 		}
 	case *task.SourceError:
 		if b.run.deeds["break"] == 0 {

@@ -40,13 +40,13 @@ var batchMoods = []struct {
 }{
 	{"peaceful", nil},
 	{"failing", []string{"panic", "panic", "error", "error", "break"}},
-	{"deadly", []string{"kill", "kill on", "kill on", "kill on", "die", "die"}},
-	{"crashing", []string{"crash", "crash on", "crash on", "stop", "drain", "kill on"}},
+	{"deadly", []string{"kill", "kill on", "kill on", "kill on", "die", "die", "linger", "linger"}},
+	{"crashing", []string{"crash", "crash on", "crash in", "crash in", "stop", "drain", "kill on"}},
 	{"forgetful", []string{"record lost", "record fails", "record late", "kill on", "kill lead"}},
 	{"disorderly", []string{"delay", "delay", "reorder", "reorder", "repeat", "stall", "jump", "kill on"}},
 	{"hanging", []string{"hang", "hang", "kill"}},
 	{"everything", []string{
-		"panic", "error", "break", "kill", "kill on", "kill on", "die", "crash", "crash on", "stop", "drain", "record lost", "record fails", "record late",
+		"panic", "error", "break", "kill", "kill on", "kill on", "die", "linger", "linger", "crash", "crash on", "crash in", "stop", "drain", "record lost", "record fails", "record late",
 		"kill lead", "delay", "reorder", "repeat", "stall", "jump", "hang",
 	}},
 }
@@ -62,7 +62,11 @@ var batchPlaces = []string{"prepare", "round", "batch", "execute", "complete", "
 
 // drawDeed draws when a deed is done, and to whom.
 func (s *batchScene) drawDeed(r *rand.Rand, kind string) batchDeed {
-	d := batchDeed{kind: kind, at: time.Duration(r.Int64N(int64(batchHeal * 2 / 3))).Round(time.Millisecond), n: r.IntN(20), m: r.IntN(4)}
+	most := max(s.span, one(r, 500*time.Millisecond, 3*time.Second)) // most of it while there is work
+	if chance(r, 20) {
+		most = batchHeal * 2 / 3
+	}
+	d := batchDeed{kind: kind, at: time.Duration(r.Int64N(int64(most))).Round(time.Millisecond), n: r.IntN(20), m: r.IntN(4)}
 	switch kind {
 	case "kill on", "crash on":
 		d.class, d.n = one(r, batchClasses...), 1+r.IntN(one(r, 3, 20))
@@ -78,7 +82,9 @@ func (s *batchScene) drawDeed(r *rand.Rand, kind string) batchDeed {
 			d.class = "talk" // all of it
 		}
 		d.lasts = around(r, time.Second, 6*time.Second)
-	case "panic", "error", "die":
+	case "linger":
+		d.class, d.n = one(r, "state", "state", "coordinator"), 1+r.IntN(10)
+	case "panic", "error", "die", "crash in":
 		d.class, d.n = one(r, batchPlaces...), 1+r.IntN(one(r, 3, 30))
 		if kind == "error" && (d.class == "round" || d.class == "batch") {
 			d.class = "execute" // they have none
@@ -110,7 +116,7 @@ type pendingDeed struct {
 func (r *batchRun) prepare() {
 	for _, d := range r.s.deeds {
 		switch d.kind {
-		case "kill on", "crash on", "panic", "error", "die", "hang", "break":
+		case "kill on", "crash on", "panic", "error", "die", "crash in", "hang", "break", "linger":
 			r.waiting = append(r.waiting, &pendingDeed{d, d.n})
 		case "delay", "reorder", "repeat", "record lost", "record fails", "record late":
 			// they are looked for
@@ -277,6 +283,8 @@ func (r *batchRun) hit(place string) error {
 			return errBroken
 		case "die":
 			r.kill(p)
+		case "crash in":
+			r.crash()
 		case "hang":
 			r.harmed[p] = true
 			r.w.Hang(d.lasts)
@@ -286,8 +294,24 @@ func (r *batchRun) hit(place string) error {
 }
 
 // onBlock says how much longer a call waits before it is made.
-func (r *batchRun) onBlock(actor.Ref) time.Duration {
-	if r.healed || !r.s.faults || r.s.late == 0 || !r.oneIn(4) {
+func (r *batchRun) onBlock(of actor.Ref) time.Duration {
+	p := r.w.find(of)
+	l := r.lives[p]
+	if l == nil || r.healed || !r.s.faults {
+		return 0
+	}
+	for _, d := range r.waiting {
+		n := &r.plan.Components[r.plan.Tasks[l.task].Component]
+		if d.kind != "linger" || d.left == 0 || r.w.Now() < d.at || !(d.class == "state" && n.Stateful || d.class == "coordinator" && n.Coordinates) {
+			continue
+		}
+		if d.left--; d.left == 0 { // it is killed, and what it has asked for is done when the next life is at work
+			r.did(d.kind)
+			r.w.schedule(r.w.Now()+r.draw(0, 5*time.Millisecond), func() { r.kill(p) })
+			return r.draw(5*time.Millisecond, 2*time.Second)
+		}
+	}
+	if r.s.late == 0 || !r.oneIn(4) {
 		return 0
 	}
 	return r.draw(0, r.s.late)

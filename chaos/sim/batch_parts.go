@@ -126,7 +126,7 @@ func (b *batchReader) Next(_ gocontext.Context, out *spout.Out) error {
 		return err
 	}
 	for n := 1 + r.chance.IntN(p.most); n > 0 && b.next < p.splits[b.split] && !out.Full(); n-- {
-		if b.next >= p.gates[b.split] && !r.healed {
+		if !r.healed && (b.next >= p.gates[b.split] || r.w.Now() < r.s.span*time.Duration(b.next)/time.Duration(p.gates[b.split])) {
 			if out.Len() == 0 {
 				r.w.Spend(pollPrompt)
 			}

@@ -239,6 +239,7 @@ func (r *batchRun) stuck() string {
 
 func (r *batchRun) report() Report {
 	out := Report{Seed: r.s.seed, Mood: r.s.mood, Hash: r.w.Hash(), Events: r.w.Events(), Time: r.took, Faults: r.deeds, Executions: r.book.executions}
+	r.book.sawScene()
 	out.Features = slices.Sorted(maps.Keys(r.book.features))
 	out.Checks, out.Twins = r.book.counted()
 	for _, n := range r.book.positions {

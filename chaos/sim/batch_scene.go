@@ -19,7 +19,9 @@ type batchScene struct {
 	seed   uint64
 	mood   string
 	faults bool
-	parts  []batchPart // senders before receivers
+	parts  []batchPart   // senders before receivers
+	flood  bool          // more comes at once than there is room for
+	span   time.Duration // over which the sources give what they do not hold back
 	keys   int
 	set    task.Settings
 	net    Links
@@ -86,6 +88,12 @@ func drawBatch(seed uint64, o *BatchOptions) *batchScene {
 		BatchSize: one(r, 1, 4, 10, 30), BatchInterval: one(r, 2*time.Millisecond, 20*time.Millisecond, 200*time.Millisecond), MaxBatches: one(r, 1, 2, 3, 3, 5),
 		Began: time.Unix(1_000_000_000, 0).UTC(), Logger: slog.New(slog.DiscardHandler),
 	}
+	if s.flood = chance(r, 20); s.flood {
+		s.set.BatchSize, s.set.BatchInterval, s.set.ParcelSize = one(r, 60, 150), 200*time.Millisecond, one(r, 1, 2, 4, 8)
+	}
+	if !s.flood {
+		s.span = one[time.Duration](r, 0, 2*time.Second, 5*time.Second, 8*time.Second)
+	}
 	s.cost = one[time.Duration](r, -1, 5*time.Microsecond, 50*time.Microsecond)
 	s.net = one(r, Links{}, Links{Quick: -1, LateEvery: -1, FreezeEvery: -1}, Links{Quick: 500 * time.Microsecond, Late: 20 * time.Millisecond, LateEvery: 20}, Links{LateEvery: 3, FreezeEvery: 50})
 	s.wait = one[time.Duration](r, 0, time.Millisecond, 20*time.Millisecond)
@@ -115,6 +123,9 @@ func (s *batchScene) does(kind string) bool {
 func (s *batchScene) drawParts(r *rand.Rand) {
 	spouts := one(r, 1, 1, 1, 2, 2, 3)
 	messages := one(r, 40, 100, 200) / spouts
+	if s.flood {
+		messages = 600 / spouts
+	}
 	for k := range spouts {
 		s.parts = append(s.parts, s.drawBatchSpout(r, k, messages))
 	}
@@ -123,11 +134,14 @@ func (s *batchScene) drawParts(r *rand.Rand) {
 		p := batchPart{name: "b" + strconv.Itoa(k), kind: one(r, handing, handing, copying, leaving, gathering, gathering), parallel: 1 + r.IntN(3), reads: -1}
 		p.rekey = p.kind != gathering && chance(r, 40)
 		p.spend = one[time.Duration](r, 0, 0, 100*time.Microsecond, 2*time.Millisecond, 15*time.Millisecond)
+		if s.flood {
+			p.spend = one(r, 500*time.Microsecond, 2*time.Millisecond, 4*time.Millisecond)
+		}
 		s.listen(r, &p, 1+r.IntN(2))
 		s.parts = append(s.parts, p)
 	}
 	s.drawState(r, "k0", false)
-	switch r.IntN(5) {
+	switch r.IntN(6) {
 	case 0, 1: // one state behind another
 		s.drawState(r, "k1", true)
 	case 2: // two of their own
@@ -142,6 +156,9 @@ func (s *batchScene) drawBatchSpout(r *rand.Rand, k, messages int) batchPart {
 	p := batchPart{
 		name: "s" + strconv.Itoa(k), parallel: 1 + r.IntN(3), reads: -1, replay: one(r, topology.Opaque, topology.Opaque, topology.Transactional),
 		most: one(r, 1, 3, 10), pause: around(r, 200*time.Microsecond, 100*time.Millisecond), prompt: chance(r, 40),
+	}
+	if s.flood {
+		p.most, p.pause = 60, around(r, 200*time.Microsecond, 20*time.Millisecond)
 	}
 	if p.prompt {
 		p.pause = min(p.pause, 2*time.Millisecond)
@@ -205,6 +222,9 @@ func (s *batchScene) heard(from int) bool {
 func (s *batchScene) drawState(r *rand.Rand, name string, behind bool) {
 	p := batchPart{name: name, kind: writing, parallel: 1 + r.IntN(3), reads: -1}
 	p.spend = one[time.Duration](r, 0, 0, 500*time.Microsecond, 10*time.Millisecond)
+	if s.flood {
+		p.spend = one(r, 500*time.Microsecond, 2*time.Millisecond, 4*time.Millisecond)
+	}
 	if behind {
 		p.inputs = append(p.inputs, batchEdge{from: len(s.parts) - 1, grouping: topology.Fields})
 	}
@@ -251,8 +271,8 @@ func (s *batchScene) connect() {
 }
 
 func (s *batchScene) String() string {
-	text := fmt.Sprintf("seed %d, %s, %d keys, parcels of %d, batches of %d, of %v, %d ahead, timeout %v, replays %d, encoded %v, wait %v, disk %v, late %v\n",
-		s.seed, s.mood, s.keys, s.set.ParcelSize, s.set.BatchSize, s.set.BatchInterval, s.set.MaxBatches, s.set.MessageTimeout, s.set.MaxReplays, s.set.AlwaysEncode, s.wait, s.disk, s.late)
+	text := fmt.Sprintf("seed %d, %s, %d keys, parcels of %d, batches of %d, of %v, %d ahead, timeout %v, replays %d, encoded %v, wait %v, disk %v, late %v, over %v\n",
+		s.seed, s.mood, s.keys, s.set.ParcelSize, s.set.BatchSize, s.set.BatchInterval, s.set.MaxBatches, s.set.MessageTimeout, s.set.MaxReplays, s.set.AlwaysEncode, s.wait, s.disk, s.late, s.span)
 	for i := range s.parts {
 		p := &s.parts[i]
 		text += fmt.Sprintf("  %s x%d", p.name, p.parallel)

@@ -110,6 +110,12 @@ func hunt(t *testing.T, m mutation.Mutation) catch {
 		_, err := Seed(seed, o)
 		return err
 	}
+	if m.Exact() {
+		one = func(seed uint64) error {
+			_, err := Batches(seed, BatchOptions{Once: true, Unshrunk: true})
+			return err
+		}
+	}
 	if m.Nodes() {
 		one = func(seed uint64) error {
 			c := ClusterOptions{Once: true, Unshrunk: true, deeds: clusterPlans[m], only: clusterPlans[m] != nil}
