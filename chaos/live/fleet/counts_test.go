@@ -128,6 +128,25 @@ type countFleet struct {
 	began time.Time
 }
 
+// launch starts nodes, and waits until they are members and so many of them vote.
+func (f *fleet) launch(t *testing.T, ctx context.Context, nodes, voters int) {
+	dir := t.TempDir()
+	o := &Options{Pace: cluster.Quick, Logs: os.Getenv("LOGS")}
+	for range nodes {
+		addr, err := free()
+		require.NoError(t, err)
+		f.add(filepath.Join(dir, "data"), o, addr, "")
+	}
+	for _, s := range f.ships {
+		require.NoError(t, os.MkdirAll(filepath.Dir(s.config.Data), 0o700))
+		require.NoError(t, f.start(s))
+	}
+	_, err := f.until(ctx, "all nodes are members and vote", func(v *node.View) bool {
+		return len(v.Members) == nodes && v.Leader != 0 && len(v.Voters) >= voters
+	})
+	require.NoError(t, err)
+}
+
 func startCounts(t *testing.T, nodes, voters, rate int, lasts time.Duration) *countFleet {
 	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
 	c := &countFleet{fleet: newFleet(child), t: t, ctx: ctx, store: newCountStore(), want: map[string]int{}, began: time.Now()}
@@ -139,21 +158,7 @@ func startCounts(t *testing.T, nodes, voters, rate int, lasts time.Duration) *co
 			t.Log(c.said.String())
 		}
 	})
-	dir := t.TempDir()
-	o := &Options{Pace: cluster.Quick, Logs: os.Getenv("LOGS")}
-	for range nodes {
-		addr, err := free()
-		require.NoError(t, err)
-		c.add(filepath.Join(dir, "data"), o, addr, "")
-	}
-	for _, s := range c.ships {
-		require.NoError(t, os.MkdirAll(filepath.Dir(s.config.Data), 0o700))
-		require.NoError(t, c.start(s))
-	}
-	_, err := c.until(ctx, "all nodes are members and vote", func(v *node.View) bool {
-		return len(v.Members) == nodes && v.Leader != 0 && len(v.Voters) >= voters
-	})
-	require.NoError(t, err)
+	c.launch(t, ctx, nodes, voters)
 	messages := int64(float64(rate) * lasts.Seconds())
 	for n := range messages {
 		c.want[wordOf(n)]++

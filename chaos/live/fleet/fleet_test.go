@@ -18,7 +18,7 @@ const childVariable = "EGRET_FLEET_CHILD"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
-		if err := sail(os.Stdin, Numbers(), counts()); err != nil {
+		if err := sail(os.Stdin, Numbers(), counts(), countedWords()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
