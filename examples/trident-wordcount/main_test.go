@@ -22,7 +22,7 @@ func top20(t *testing.T) string {
 // The words are those of the other wordcount, and of ordinary tools.
 func TestBook(t *testing.T) {
 	var out strings.Builder
-	require.NoError(t, count(t.Context(), counting.Book(), "", 20, &out))
+	require.NoError(t, count(t.Context(), options{counting.Book(), "", 20}, &out))
 	require.Equal(t, top20(t), out.String())
 }
 
@@ -31,12 +31,12 @@ func TestBook(t *testing.T) {
 func TestGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	var out strings.Builder
-	err := count(t.Context(), broken{counting.Book()}, dir, 20, &out)
+	err := count(t.Context(), options{broken{counting.Book()}, dir, 20}, &out)
 	require.ErrorContains(t, err, "no more")
 	require.Empty(t, out.String())
 	for range 2 {
 		out.Reset()
-		require.NoError(t, count(t.Context(), counting.Book(), dir, 20, &out))
+		require.NoError(t, count(t.Context(), options{counting.Book(), dir, 20}, &out))
 		require.Equal(t, top20(t), out.String())
 	}
 }
