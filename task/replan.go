@@ -247,7 +247,7 @@ func (t *boltTask) replanned() {
 		}
 	}
 	t.arrived++
-	if t.round != nil {
+	if t.round != nil { // which the task has left
 		t.throwAway()
 	}
 }

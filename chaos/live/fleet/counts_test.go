@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,7 +37,10 @@ func counts() *topology.Topology {
 		}
 		in := b.Spout("numbers", source).Emits("n", "at").Parallel(2)
 		words := b.Bolt("words", func() bolt.Bolt { return &wording{} }, in.Shuffle()).Emits("word").Parallel(3)
-		b.Bolt("count", func() bolt.Bolt { return &counting{store: store} }, words.By("word")).Parallel(2).Stateful()
+		count := b.Bolt("count", func() bolt.Bolt { return &counting{store: store} }, words.By("word")).Parallel(2).Stateful()
+		if b.Int("local", 0, "1: as if the store were on one node") == 1 {
+			count.Local()
+		}
 	})
 }
 
@@ -147,7 +151,7 @@ func (f *fleet) launch(t *testing.T, ctx context.Context, nodes, voters int) {
 	require.NoError(t, err)
 }
 
-func startCounts(t *testing.T, nodes, voters, rate int, lasts time.Duration) *countFleet {
+func startCounts(t *testing.T, nodes, voters, rate int, lasts time.Duration, more ...string) *countFleet {
 	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
 	c := &countFleet{fleet: newFleet(child), t: t, ctx: ctx, store: newCountStore(), want: map[string]int{}, began: time.Now()}
 	t.Cleanup(func() {
@@ -166,6 +170,10 @@ func startCounts(t *testing.T, nodes, voters, rate int, lasts time.Duration) *co
 	params := map[string][]string{
 		"store": {c.store.URL}, "rate": {strconv.Itoa(rate)}, "messages": {strconv.FormatInt(messages, 10)},
 		"start": {time.Now().Add(time.Second).Format(time.RFC3339Nano)},
+	}
+	for _, m := range more {
+		name, value, _ := strings.Cut(m, "=")
+		params[name] = []string{value}
 	}
 	plan, err := counts().Build(topology.Options{Params: params})
 	require.NoError(t, err)
@@ -288,6 +296,7 @@ func (c *countFleet) asks(q *node.Request, what string, good func(*node.View) bo
 // and become more or less, in good order: no round is thrown away with what it has written.
 func TestCountsWhilePlansChange(t *testing.T) {
 	c := startCounts(t, 3, 1, 2000, 5*time.Second)
+	c.store.slow.Store(int64(20 * time.Millisecond)) // so that at most times something is written
 	c.counted(500)
 	settled := func(v *node.View) bool { return v.Submissions[0].Next == nil }
 	parallel := func(n map[string]int) {
@@ -318,6 +327,25 @@ func TestCountsWhilePlansChange(t *testing.T) {
 	undone := c.store.undone
 	c.store.mu.Unlock()
 	require.Zero(t, undone, "a planned move has nothing to undo")
+	c.ends()
+}
+
+// A topology whose states only one node has stays there, and waits while that is gone.
+func TestCountsOnOneNode(t *testing.T) {
+	c := startCounts(t, 3, 3, 2000, 3*time.Second, "local=1")
+	c.counted(1000)
+	s := c.with("count/0")
+	for _, task := range []string{"numbers/0", "numbers/1", "words/0", "words/1", "words/2", "count/1", "coordinator/0"} {
+		require.Equal(t, s, c.with(task), task)
+	}
+	c.say("kill %s, which has all of it", s.name)
+	c.kill(s)
+	_, err := c.until(c.ctx, "it is seen to be gone", func(v *node.View) bool {
+		return !slices.ContainsFunc(v.Members, func(m node.MemberView) bool { return m.Name == s.name && m.Alive })
+	})
+	require.NoError(t, err)
+	require.Equal(t, s, c.with("count/0"))
+	require.NoError(t, c.start(s))
 	c.ends()
 }
 
