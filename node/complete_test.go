@@ -12,6 +12,27 @@ import (
 	"github.com/egretstream/egret/tuple"
 )
 
+// The log has to know what a topology needs of the nodes, beside its tasks.
+func TestSpecOfBatches(t *testing.T) {
+	spec := func(local bool) *cluster.Spec {
+		plan, err := topology.New("top", func(b *topology.Builder) {
+			b.Guarantee(topology.ExactlyOnce)
+			count := b.Bolt("count", bolt.Each(func(tuple.Tuple, *bolt.Collector) error { return nil }), b.Spout("in", spout.Slice(1)).Emits("n").By("n")).Stateful()
+			if local {
+				count.Local()
+			}
+		}).Build(topology.Options{})
+		require.NoError(t, err)
+		return SpecOf(plan, nil, nil, "")
+	}
+	require.False(t, spec(false).Local)
+	s := spec(true)
+	require.True(t, s.Local)
+	require.Equal(t, []cluster.Component{{Name: "in", Parallel: 1, Spout: true, To: []int{1}}, {Name: "count", Parallel: 1}, {Name: "coordinator", Parallel: 1, One: true}}, s.Components)
+	_, err := cluster.Resize(s.Components, nil, []cluster.Candidate{{Home: cluster.Home{Node: 1, Boot: 1}}}, map[string]int{"coordinator": 2})
+	require.ErrorIs(t, err, cluster.ErrInvalid)
+}
+
 // What is submitted is completed, or refused for one reason and left alone.
 func TestComplete(t *testing.T) {
 	def := topology.New("top", func(b *topology.Builder) {

@@ -67,7 +67,9 @@ func (k *checker) batches(o *Options) {
 	for _, c := range k.b.components {
 		if g != ExactlyOnce {
 			switch {
-			case c.stateful || c.local:
+			case c.local && !c.stateful:
+				k.at(c, ErrGuarantee, "", "", "Local is for topologies that are %v, and this one is %v", ExactlyOnce, g)
+			case c.stateful:
 				k.at(c, ErrGuarantee, "", "", "Stateful is for topologies that are %v, and this one is %v", ExactlyOnce, g)
 			case slices.ContainsFunc(c.inputs, func(s Subscription) bool { return s.settled }):
 				k.at(c, ErrGuarantee, "", "", "Settled is for topologies that are %v, and this one is %v", ExactlyOnce, g)
