@@ -409,3 +409,24 @@ func TestExactlyOnceMisuse(t *testing.T) {
 		b.Bolt("out", plain, b.Queue("in", func() spout.Queue { return nil }).Emits("word").Shuffle())
 	}), "a queue cannot be read again")
 }
+
+// A split that the record could not give back ends the run, and is not read twice.
+func TestExactlyOnceUnwritable(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		counts := newExactCounts()
+		_, err := egret.Run(context.Background(), exactTopology(renamed{words(1, 10)}, counts, nil), quiet(egret.Config{StateDir: t.TempDir()}))
+		require.ErrorContains(t, err, `not UTF-8, "\xff": the record of batches cannot keep it`)
+	})
+}
+
+// renamed is a source of one split with a name that is no text.
+type renamed struct{ spout.Source }
+
+func (renamed) Splits(context.Context) ([]spout.Split, error) { return []spout.Split{"\xff"}, nil }
+func (r renamed) Open(ctx context.Context, _ spout.Split, position string) (spout.Reader, error) {
+	all, err := r.Source.Splits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.Source.Open(ctx, all[0], position)
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/tuple"
@@ -165,6 +166,38 @@ func (e *Entry) Components() (all []string) {
 		all = slices.AppendSeq(slices.AppendSeq(all, maps.Keys(e.Commit.Positions)), maps.Keys(e.Commit.Written))
 	}
 	return names(all)
+}
+
+// Unwritable returns a split or position of an entry that is not UTF-8, which what is
+// written of a record could not give back; "" if there is none.
+func (e *Entry) Unwritable() string {
+	bad := func(all ...string) string {
+		for _, s := range all {
+			if !utf8.ValidString(s) {
+				return s
+			}
+		}
+		return ""
+	}
+	if e.Fix != nil {
+		for _, ranges := range e.Fix.Ranges {
+			for split, r := range ranges {
+				if s := bad(split, r.From, r.To); s != "" {
+					return s
+				}
+			}
+		}
+	}
+	if e.Commit != nil {
+		for _, positions := range e.Commit.Positions {
+			for split, p := range positions {
+				if s := bad(split, p); s != "" {
+					return s
+				}
+			}
+		}
+	}
+	return ""
 }
 
 func names(some ...[]string) []string {

@@ -188,6 +188,12 @@ func (t *coordTask) do() {
 
 // ask has a request for the record done elsewhere.
 func (t *coordTask) ask(what string, e *batch.Entry) {
+	if e != nil {
+		if bad := e.Unwritable(); bad != "" {
+			t.fail(fmt.Errorf("a source has a split or a position that is not UTF-8, %.100q: the record of batches cannot keep it", bad), true, true)
+			return
+		}
+	}
 	if t.set.Records == nil {
 		t.askLog(e)
 		return
