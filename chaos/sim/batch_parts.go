@@ -200,7 +200,7 @@ func (b *batchBolt) begin(in tuple.Tuple) (key string, entries []batchEntry, err
 	if err := r.hit("read"); err != nil {
 		return "", nil, err
 	}
-	rows, err := r.states[p.reads].Get(nil, []batchstate.Key{stateKey(key)})
+	rows, err := r.states[p.reads].Get(gocontext.Background(), []batchstate.Key{stateKey(key)})
 	value := rows[0].Value
 	if rows[0].Tx >= b.at { // it is behind the state, and that has written
 		value = rows[0].Prev
