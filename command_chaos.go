@@ -62,6 +62,7 @@ type chaosOptions struct {
 	plan     *chaos.Plan // nil: as each seed draws it
 	cluster  bool        // of nodes, so many; 0: the seed draws that
 	nodes    int
+	batches  bool
 }
 
 func chaosSimCommand() *cobra.Command {
@@ -83,11 +84,16 @@ begun come to their end and reports on those that were run; the exit code is 1 t
 
 --nodes runs a cluster of so many nodes instead, or with 0 of a number that the seed
 draws: nodes are killed, hang, are cut off from each other, join, drain and leave while
-topologies are rebalanced, and in the end all nodes must be of one mind.`,
+topologies are rebalanced, and in the end all nodes must be of one mind.
+
+--batches runs exactly-once topologies instead: tasks and the process die, also between
+what a state has written and what the record says of it, stores lose what is not yet
+durable, and each message must be in each state once.`,
 		Example: `  chaos sim --seeds 500                 seeds 1 to 500
   chaos sim --minutes 10 --seed 1000    as many as go into 10 minutes, from 1,000 on
   chaos sim --seed 17 -v                every event of seed 17
   chaos sim --nodes 3 --seeds 500       clusters of 3 nodes
+  chaos sim --batches --seeds 500       exactly-once topologies
   chaos sim --seed 17 --plan 'at 1s crash *; lose limit 4%'`,
 		Args: cobra.NoArgs,
 		PreRunE: func(c *cobra.Command, _ []string) error {
@@ -107,6 +113,7 @@ topologies are rebalanced, and in the end all nodes must be of one mind.`,
 	f.Float64Var(&o.minutes, "minutes", 0, "run as many seeds as go into this time")
 	f.StringVar(&o.planText, "plan", "", "do these faults and not those that the seeds draw; '' does none")
 	f.IntVar(&o.nodes, "nodes", 0, "run a cluster of so many nodes at first; 0: as the seed draws it")
+	f.BoolVar(&o.batches, "batches", false, "run exactly-once topologies")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "write what the seed draws and every event, and no report")
 	f.BoolVar(&o.json, "json", false, "write the report as JSON")
 	f.StringVar(&o.report, "report", "", "write the report to a file too: FILE.json, FILE.md, or both without an ending")
@@ -144,6 +151,9 @@ func (o *chaosOptions) check(given func(flag string) bool) error {
 	}
 	if o.cluster && given("plan") {
 		refuse("--plan is for tasks, and --nodes draws what is done to nodes: leave out one of them")
+	}
+	if o.batches && (given("plan") || o.cluster) {
+		refuse("--batches draws its own topologies and what is done to them: leave out --plan and --nodes")
 	}
 	if given("plan") && len(errs) == 0 {
 		if err := o.readPlan(); err != nil {
@@ -196,6 +206,9 @@ func (o *chaosOptions) run(c *cobra.Command) error {
 	seeds := func(progress func(*sim.Summary)) *sim.Summary {
 		if o.cluster {
 			return sim.ClusterSeeds(inTime, o.first, o.seeds, sim.ClusterOptions{Nodes: o.nodes, Log: so.Log}, progress)
+		}
+		if o.batches {
+			return sim.BatchSeeds(inTime, o.first, o.seeds, sim.BatchOptions{Log: so.Log}, progress)
 		}
 		return sim.Seeds(inTime, o.first, o.seeds, so, progress)
 	}

@@ -49,6 +49,9 @@ func TestChaosSim(t *testing.T) {
 		{"--seeds 3 --plan=every_100ms_from_0s_crash_*", ExitDone, "crash", ""},
 		{"--seed 7 --plan=kick", ExitUsage, "", `--plan: line 1, "kick": "kick" is no fault`},
 		{"--seed 7 --plan=at_1s_kill_nobody", ExitUsage, "", `"at 1s kill nobody": there is no component "nobody": the components are s0, `},
+		{"--batches --seeds 2", ExitDone, "seeds     2 from 1 on, ", ""},
+		{"--batches --seed 7 --plan=", ExitUsage, "", "--batches draws its own topologies"},
+		{"--batches --nodes 3", ExitUsage, "", "--batches draws its own topologies"},
 		{"1", ExitUsage, "", "unknown command"},
 	} {
 		t.Run(tt.line, func(t *testing.T) {

@@ -137,6 +137,9 @@ func (t *spoutTask) nextBatch() bool {
 	if len(f.orders) == 0 || !t.listed && !t.drained {
 		return false
 	}
+	if t.drained && f.orders[0].Fixed != nil {
+		return false // it cannot be read again, and is left for the next run
+	}
 	f.now, f.orders = f.orders[0], f.orders[1:]
 	f.ranges, f.messages, f.said = batch.Ranges{}, 0, batch.Answer{}
 	f.until = t.now + t.set.BatchInterval

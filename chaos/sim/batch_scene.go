@@ -84,7 +84,7 @@ func drawBatch(seed uint64, o *BatchOptions) *batchScene {
 	s.set = task.Settings{
 		ParcelSize: one(r, 1, 2, 4, 8, 64), Linger: one(r, 100*time.Microsecond, time.Millisecond, 10*time.Millisecond),
 		MaxPending: 1000, PendingBytes: 64 << 20, QueuedBytes: 64 << 20, TreeSize: 64,
-		MessageTimeout: one(r, time.Second, 3*time.Second, 10*time.Second), MaxReplays: one(r, -1, -1, 20), AlwaysEncode: chance(r, 25),
+		MessageTimeout: one(r, time.Second, 3*time.Second, 10*time.Second), MaxReplays: one(r, -1, 8, 0), AlwaysEncode: chance(r, 25),
 		BatchSize: one(r, 1, 4, 10, 30), BatchInterval: one(r, 2*time.Millisecond, 20*time.Millisecond, 200*time.Millisecond), MaxBatches: one(r, 1, 2, 3, 3, 5),
 		Began: time.Unix(1_000_000_000, 0).UTC(), Logger: slog.New(slog.DiscardHandler),
 	}
@@ -108,6 +108,7 @@ func drawBatch(seed uint64, o *BatchOptions) *batchScene {
 	}
 	if o.only {
 		s.deeds = slices.Clone(o.deeds)
+		s.faults = s.faults || len(s.deeds) > 0
 	}
 	if s.does("hang") {
 		s.set.StuckAfter, s.set.Replace = 200*time.Millisecond, true
