@@ -395,6 +395,7 @@ func (s *Supervisor) stopNext() {
 // stopped counts a task that has ended while the run is being stopped.
 func (s *Supervisor) stopped(id tuple.TaskID) {
 	s.children[id].gone = true
+	s.children[id].end() // it may have died before it was its turn to be stopped
 	n := &s.plan.Components[s.stopping-1]
 	if id >= n.First && id < n.First+tuple.TaskID(n.Parallel) {
 		s.left--
