@@ -14,7 +14,7 @@ import (
 // earlier run has left in it.
 func (r *Running) openState(set *task.Settings) (err error) {
 	if r.config.StateDir == "" {
-		if r.plan.Guarantee == topology.ExactlyOnce {
+		if r.plan.Guarantee == topology.ExactlyOnce && set.Records == nil { // a hook may have its own
 			set.Records = disk.MemoryRecords()
 		}
 		return nil

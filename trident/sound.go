@@ -49,6 +49,10 @@ func (b *Builder) pairOf(n *node) {
 	}
 	for _, up := range above(n) {
 		switch {
+		case up.isSource && up.replay == NonTransactional && s.kind == NonTransactional:
+			told("state %s, which is %v, with the source %s, which is %v: messages of a batch that fails would be lost, and what comes again would count again: make the source and the state Opaque, or let the pair through with Inexact()", s.name, s.kind, up.name, up.replay)
+		case up.isSource && up.replay == NonTransactional && s.kind == Transactional:
+			told("state %s, which is %v, with the source %s, which is %v: messages of a batch that fails would be lost: make the source and the state Opaque, or the source Transactional if it gives the same messages behind a position each time, or let the pair through with Inexact()", s.name, s.kind, up.name, up.replay)
 		case up.isSource && s.kind == NonTransactional:
 			told("state %s, which is %v, with the source %s, which is %v: what comes again would count again: make the state Opaque, or let the pair through with Inexact()", s.name, s.kind, up.name, up.replay)
 		case up.isSource && up.replay == NonTransactional:
