@@ -177,19 +177,20 @@ func (t *spoutTask) chooseNext() bool {
 	if f.short {
 		return false
 	}
-	for _, r := range t.active {
+	for _, r := range t.splits { // also one of which nothing is missing: at its end it makes room for another to be read
 		split := string(r.split)
-		if t.missing(split) <= 0 {
-			continue
-		}
+		missing := t.missing(split) > 0
 		if r.ready == nil && !t.advance(r) {
-			if r.eof && r.call == nil && !t.drained { // else nobody waits for it
+			if missing && r.eof && r.call == nil && !t.drained { // else nobody waits for it
 				f.short = true
 				t.failBatch(fmt.Sprintf("split %s ends before all %d messages of the batch have come again: its source is not transactional", split, fixed[split].Messages))
 			}
 			if t.dead || f.short {
 				return false
 			}
+			continue
+		}
+		if !missing {
 			continue
 		}
 		t.cur, t.next = r.ready, r.next
