@@ -48,7 +48,7 @@ func TestTransactionalBatchComesAgain(t *testing.T) {
 					source.chunk, source.prompt = tt.chunk, prompt
 					st := trident.StateOf[string, int64]("counts", w, trident.Transactional)
 					top, c := counted(st, 3, nil, trident.Transactional, source), egret.Config{StateDir: t.TempDir(), BatchSize: tt.size}
-					crash(t, top, c, halfWritten(w, tt.crash))
+					kill(t, top, c, halfWritten(w, tt.crash))
 					w.before, w.joining, source.chunk = nil, time.Second, tt.again // sources have input before the batch begins
 					time.Sleep(4 * time.Second)                                    // all messages are due
 					s := whole(t, top, c)
@@ -78,7 +78,7 @@ func TestDrainBeforeTransactionalBatchComesAgain(t *testing.T) {
 		source.chunk = 10
 		st := trident.StateOf[string, int64]("counts", w, trident.Transactional)
 		top, c := counted(st, 3, nil, trident.Transactional, source), egret.Config{StateDir: t.TempDir(), BatchSize: 20}
-		crash(t, top, c, halfWritten(w, 4))
+		kill(t, top, c, halfWritten(w, 4))
 		w.before, w.joining = nil, time.Second
 		r := begun(t, top, c)
 		time.Sleep(time.Millisecond)

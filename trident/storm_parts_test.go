@@ -241,14 +241,14 @@ func halfWritten(w *witness, batch tuple.TxID) (arm func(die func())) {
 				return nil
 			}
 			die()
-			return errCrash
+			return errKilled
 		}
 	}
 }
 
-// crash runs a topology until it is stopped by the function that arm gets, at once and
+// kill runs a topology until it is stopped by the function that arm gets, at once and
 // with what is under way, as if its process had died.
-func crash(t *testing.T, top *topology.Topology, c egret.Config, arm func(die func())) {
+func kill(t *testing.T, top *topology.Topology, c egret.Config, arm func(die func())) {
 	t.Helper()
 	ready := make(chan *egret.Running, 1)
 	arm(sync.OnceFunc(func() { (<-ready).Stop() }))

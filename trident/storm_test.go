@@ -17,7 +17,7 @@ import (
 
 // What has gone wrong with Storm's Trident must not go wrong here.
 
-var errCrash = errors.New("crash")
+var errKilled = errors.New("crash")
 
 // Storm keeps a batch's offsets in a node for each partition, writes them one after the
 // other when the batch is committed, and removes those of a batch that comes again before
@@ -45,16 +45,16 @@ func TestOffsetsLostAfterSecondCrash(t *testing.T) {
 					}, kind, source)
 					c := egret.Config{StateDir: t.TempDir(), BatchSize: 20}
 
-					crash(t, top, c, halfWritten(w, 4))
+					kill(t, top, c, halfWritten(w, 4))
 					source.opened()
 					switch second {
 					case "reading": // one split of the batch
 						w.before = nil
-						crash(t, top, c, func(die func()) {
+						kill(t, top, c, func(die func()) {
 							source.next = func(split string, _ int) error {
 								if split == "b" {
 									die()
-									return errCrash
+									return errKilled
 								}
 								return nil
 							}
@@ -62,18 +62,18 @@ func TestOffsetsLostAfterSecondCrash(t *testing.T) {
 						source.next = nil
 					case "executing":
 						w.before = nil
-						crash(t, top, c, func(die func()) {
+						kill(t, top, c, func(die func()) {
 							execute = func(m string) error {
 								if m[0] == 'c' {
 									die()
-									return errCrash
+									return errKilled
 								}
 								return nil
 							}
 						})
 						execute = nil
 					case "writing":
-						crash(t, top, c, halfWritten(w, 4))
+						kill(t, top, c, halfWritten(w, 4))
 					}
 					at := source.opened()
 					require.Len(t, at, 3)
@@ -233,12 +233,12 @@ func TestStateWithoutTuplesInABatch(t *testing.T) {
 				st := trident.StateOf[string, int64]("counts", w, kind)
 				top, c := counted(st, 4, nil, kind, source), egret.Config{StateDir: t.TempDir()}
 				// The process dies behind a write that is not committed, in the first batch behind a gap.
-				crash(t, top, c, func(die func()) {
+				kill(t, top, c, func(die func()) {
 					w.after = func(of *state.Write) error {
 						require.Len(t, of.Rows, 1)
 						if of.Tx == 21 {
 							die()
-							return errCrash
+							return errKilled
 						}
 						return nil
 					}
