@@ -50,6 +50,14 @@ var clusterPlans = map[mutation.Mutation][]clusterDeed{
 	},
 }
 
+// batchPlans is the same for exactly-once topologies.
+var batchPlans = map[mutation.Mutation][]batchDeed{
+	mutation.FenceUncompared: { // writes that are made when the next life is at work
+		{kind: "linger", class: "state", n: 3}, {kind: "linger", class: "state", n: 7}, {kind: "linger", class: "state", n: 11}, {kind: "linger", class: "state", n: 15},
+		{kind: "linger", class: "state", n: 19}, {kind: "linger", class: "state", n: 23}, {kind: "linger", class: "state", n: 27}, {kind: "linger", class: "state", n: 31},
+	},
+}
+
 var partings = []clusterDeed{
 	{kind: "isolate", at: 2 * time.Second, lasts: 2500 * time.Millisecond},
 	{kind: "rebalance", at: 2500 * time.Millisecond, n: 43},
@@ -112,7 +120,7 @@ func hunt(t *testing.T, m mutation.Mutation) catch {
 	}
 	if m.Exact() {
 		one = func(seed uint64) error {
-			_, err := Batches(seed, BatchOptions{Once: true, Unshrunk: true})
+			_, err := Batches(seed, BatchOptions{Once: true, Unshrunk: true, deeds: batchPlans[m], only: batchPlans[m] != nil})
 			return err
 		}
 	}
