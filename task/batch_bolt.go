@@ -382,7 +382,7 @@ func (t *boltTask) callComplete(tx tuple.TxID) bool {
 // tryWrite writes the batch that is to be written, when it is complete.
 func (t *boltTask) tryWrite() {
 	x := &t.exact
-	if x.write == 0 || x.write > x.done || x.busy || x.join != nil || x.wrote != nil && x.wrote.Tx >= x.write {
+	if x.write == 0 || x.write > x.done || x.failed[x.write] || x.busy || x.join != nil || x.wrote != nil && x.wrote.Tx >= x.write {
 		return
 	}
 	x.busy = true

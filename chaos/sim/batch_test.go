@@ -54,6 +54,13 @@ func TestBatchRegressions(t *testing.T) {
 	for k := range 8 {
 		drains = append(drains, batchDeed{kind: "error", class: "written", n: 2 + 3*k}, batchDeed{kind: "drain", at: time.Duration(30+47*k) * time.Millisecond, n: 19})
 	}
+	again := []batchDeed{
+		{kind: "repeat", class: "write", lasts: 8 * time.Second}, {kind: "delay", class: "failed", lasts: 8 * time.Second, m: 2},
+		{kind: "delay", class: "write", lasts: 8 * time.Second, m: 1},
+	}
+	for k := range 8 {
+		again = append(again, batchDeed{kind: "error", class: "complete", n: 1 + 5*k})
+	}
 	for _, was := range []struct {
 		name  string
 		seeds []uint64
@@ -65,6 +72,9 @@ func TestBatchRegressions(t *testing.T) {
 		// A run that drained while a batch with fixed ranges came again said that its source
 		// was not transactional.
 		{"drain", []uint64{8, 24, 36}, drains},
+		// A state whose Complete had failed wrote the batch again when it was told again, and
+		// emitted it a second time.
+		{"again", []uint64{2, 7, 9}, again},
 		// Of a batch with fixed ranges a task waited for the splits of others, emitted the
 		// rest of what it had read twice, or lost the position of a split that was not in it.
 		{"fixed", []uint64{1, 6, 14, 37, 2844}, nil},
