@@ -79,7 +79,7 @@ func (l *client) flags(c *cobra.Command) {
 
 const exitCodes = `
 Exit codes: 0 done, 1 failed, 2 the command line is wrong, 4 no such topology,
-component or node, 5 a parameter that cannot be, 6 no quorum, 7 the nodes run
+component, node, state or key, 5 a parameter that cannot be, 6 no quorum, 7 the nodes run
 another program, 8 no node can be reached, 9 refused as things are.`
 
 // open makes the client ready, and returns a context that ends with its timeout.
@@ -209,7 +209,7 @@ func unreachable(ctx context.Context, addr string, err error) error {
 func refusal(r *cluster.Refusal) error {
 	code := ExitFailed
 	switch r.Reason {
-	case cluster.ErrUnknown, node.ErrComponent:
+	case cluster.ErrUnknown, node.ErrComponent, node.ErrState:
 		code = ExitUnknown
 	case node.ErrParameter:
 		code = ExitParameter

@@ -20,7 +20,7 @@ func clusterCommands(topologies []*topology.Topology) []*cobra.Command {
 		nodeCommand(topologies), devCommand(topologies),
 		submitCommand(topologies), statusCommand(), listCommand(), statusOf("activate", "Let the spouts of a topology emit again", cluster.Active),
 		statusOf("deactivate", "Let the spouts of a topology emit nothing for now", cluster.Inactive),
-		rebalanceCommand(), killCommand(),
+		rebalanceCommand(), killCommand(), queryCommand(topologies),
 		membersCommand(), drainCommand(), leaveCommand(), forgetCommand(), recoverCommand(),
 	}
 }

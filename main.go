@@ -21,7 +21,7 @@ const (
 	ExitFailed      = 1   // the run failed
 	ExitUsage       = 2   // the command line or the topology is wrong
 	ExitDead        = 3   // the run came to its end, but messages are dead
-	ExitUnknown     = 4   // the cluster has no such topology, component or node
+	ExitUnknown     = 4   // there is no such topology, component, node, state or key
 	ExitParameter   = 5   // a parameter that is unknown, or has a value that cannot be
 	ExitNoQuorum    = 6   // nothing can be agreed on
 	ExitFingerprint = 7   // the nodes run another program than the one that submits
@@ -42,6 +42,7 @@ const (
 //	prog node                   one node of a cluster; prog dev: three on this machine
 //	prog submit NAME            a topology to a cluster, through any of its nodes
 //	prog status [NAME]          of it; also activate, deactivate, rebalance, kill
+//	prog query NAME STATE KEY   committed values of a state, of a cluster or a run
 //	prog members                the nodes; also drain, leave, forget
 //	prog recover                one node goes on when the quorum is lost for ever
 //	prog --version              what it is built of

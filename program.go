@@ -53,7 +53,7 @@ func newNodeProgram(topologies []*topology.Topology, data string, logger *slog.L
 
 // program is what the node is given.
 func (p *nodeProgram) program() node.Program {
-	return node.Program{Topologies: p.topologies, Check: check, Settings: p.settings, Ended: p.ended}
+	return node.Program{Topologies: p.topologies, Check: check, Settings: p.settings, Ended: p.ended, Query: p.query}
 }
 
 // settings are what run makes of the same flags.

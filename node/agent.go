@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,6 +41,9 @@ type Program struct {
 	// begins and each time it has another plan, and Ended when nothing of it is left.
 	Started func(run cluster.Run, plan *topology.Plan)
 	Ended   func(run cluster.Run)
+	// Query, if not nil, reads committed values of a state of a topology. It is called by
+	// the host of the agent, from any goroutine, and may wait.
+	Query func(ctx context.Context, s *cluster.Submission, state string, keys []string) ([]Value, *cluster.Refusal)
 }
 
 // A Log is how an agent asks for entries. The state after each comes as a Logged.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -19,6 +20,8 @@ type Request struct {
 	On       bool           `json:"on,omitempty"`       // drain
 	Cancel   bool           `json:"cancel,omitempty"`   // rebalance: drop the one that waits
 	Preview  bool           `json:"preview,omitempty"`  // say what would move, and do nothing
+	State    string         `json:"state,omitempty"`    // query
+	Keys     []string       `json:"keys,omitempty"`     // query
 }
 
 // What can be asked for.
@@ -30,16 +33,26 @@ const (
 	OpDrain     = "drain"     // a node, or no more
 	OpForget    = "forget"    // a node that will not come back
 	OpStats     = "stats"     // of a topology's tasks on all nodes
+	OpQuery     = "query"     // committed values of keys of a state; the host of the node that is asked reads them
 	OpLeave     = "leave"     // the node that is asked, which its host does; it ends when its tasks have gone
 )
 
 // An Answer is what has become of a Request.
 type Answer struct {
-	Error *cluster.Refusal `json:"error,omitempty"`
-	Run   cluster.Run      `json:"run,omitempty"` // submit
-	Moves []Move           `json:"moves,omitempty"`
-	State *View            `json:"state,omitempty"`
-	Stats *Stats           `json:"stats,omitempty"`
+	Error  *cluster.Refusal `json:"error,omitempty"`
+	Run    cluster.Run      `json:"run,omitempty"` // submit
+	Moves  []Move           `json:"moves,omitempty"`
+	State  *View            `json:"state,omitempty"`
+	Stats  *Stats           `json:"stats,omitempty"`
+	Values []Value          `json:"values,omitempty"` // query
+	// Elsewhere is the address of the node that alone can read the state; of query.
+	Elsewhere string `json:"elsewhere,omitempty"`
+}
+
+// A Value is what a state has for a key.
+type Value struct {
+	Key   string          `json:"key"`
+	Value json.RawMessage `json:"value,omitempty"` // nil: nothing
 }
 
 // A Move is one task's.
@@ -78,6 +91,7 @@ const (
 	ErrComponent   cluster.Reason = "component"   // there is no such component
 	ErrFingerprint cluster.Reason = "fingerprint" // another program
 	ErrParameter   cluster.Reason = "parameter"   // unknown, or with a value that cannot be
+	ErrState       cluster.Reason = "state"       // the topology has no such state
 )
 
 // A pending is a request or a proposal that waits.

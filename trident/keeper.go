@@ -2,6 +2,7 @@ package trident
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -34,6 +35,7 @@ type anyKeeper interface {
 	settle(ctx context.Context, committed tuple.TxID) error
 	join(ctx context.Context, j *bolt.Join) error
 	commit(ctx context.Context, b tuple.BatchID) (bolt.Written, error)
+	lookup(ctx context.Context, topology string, committed tuple.TxID, last []tuple.TxID, keys []string) ([]json.RawMessage, error)
 }
 
 // A keeper writes what batches change of a state: its part of one life of one task.

@@ -58,6 +58,8 @@ func (p *Process) Ask(ctx context.Context, q *node.Request) *node.Answer {
 	case node.OpLeave:
 		p.leave.make()
 		return &node.Answer{}
+	case node.OpQuery:
+		return p.query(ctx, q)
 	}
 	came := make(chan *node.Answer, 1)
 	p.host.Send(p.agent, node.Ask{Request: q, Reply: func(a *node.Answer) { came <- a }})
@@ -70,6 +72,39 @@ func (p *Process) Ask(ctx context.Context, q *node.Request) *node.Answer {
 	case <-ctx.Done():
 		return node.Refuse(node.ErrNoQuorum, "the node has not answered: %v", context.Cause(ctx))
 	}
+}
+
+// query has this node's program read a state. What is committed is what the log says here,
+// which may be a moment behind.
+func (p *Process) query(ctx context.Context, q *node.Request) *node.Answer {
+	if p.config.Program.Query == nil {
+		return node.Refuse(node.ErrFailed, "node %s cannot read states", p.self.Name)
+	}
+	a := p.Ask(ctx, &node.Request{Op: node.OpState})
+	if a.State == nil {
+		return a
+	}
+	for _, sub := range a.State.Submissions {
+		if sub.Topology != q.Topology {
+			continue
+		}
+		if seat := sub.Seat(); seat != 0 && seat != p.self.Node {
+			return elsewhere(a.State, sub, seat)
+		}
+		values, err := p.config.Program.Query(ctx, sub, q.State, q.Keys)
+		return &node.Answer{Values: values, Error: err}
+	}
+	return node.Refuse(cluster.ErrUnknown, "there is no topology %q; egret list shows those that there are", q.Topology)
+}
+
+// elsewhere says which node has the states of a topology.
+func elsewhere(v *node.View, sub *cluster.Submission, seat cluster.NodeID) *node.Answer {
+	for _, m := range v.Members {
+		if m.Node == seat && m.Alive {
+			return &node.Answer{Elsewhere: m.Addr}
+		}
+	}
+	return node.Refuse(cluster.ErrNoNode, "the states of topology %q are in the memory or on the disk of node %v, which is not there", sub.Topology, seat)
 }
 
 func (p *Process) voters() (all []cluster.NodeID) {

@@ -46,6 +46,21 @@ func (s *Store) Records() (*Records, error) {
 	return r, nil
 }
 
+// ReadRecord returns the record of a topology, which may be running. The error is
+// fs.ErrNotExist if no run with this directory has begun a batch.
+func ReadRecord(root, topology string) (*batch.Record, error) {
+	name := filepath.Join(root, topology, batchesFile)
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := decodeRecord(b)
+	if err != nil {
+		return nil, unreadable(name, err, "a run says what to do")
+	}
+	return &r, nil
+}
+
 const batchesFile = "batches"
 
 // forgetRecord moves the record away; see Options.Reset.

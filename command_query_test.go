@@ -1,0 +1,137 @@
+package egret
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/state"
+	"github.com/egretstream/egret/state/memory"
+	"github.com/egretstream/egret/state/pebble"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/trident"
+)
+
+type visit struct {
+	Day  string
+	Room int8
+}
+
+type stay struct {
+	Visits int64
+	For    string
+}
+
+// visited counts visits in states of several types.
+func visited(back state.Backend) *topology.Topology {
+	return trident.New("visits", func(b *trident.Builder) {
+		day := b.String("day", "Monday", "of all visits")
+		in := trident.From[string](b, "in", spout.Slice("ann 1", "bob 2", "ann 1"))
+		rooms := trident.Map(in, func(s string) visit { return visit{day, int8(s[len(s)-1] - '0')} })
+		names := trident.Map(in, func(s string) string { return s[:3] })
+		last := trident.Combiner[visit, stay]{
+			Init:    func(v visit) stay { return stay{1, v.Day} },
+			Combine: func(a, b stay) stay { return stay{a.Visits + b.Visits, a.For} },
+		}
+		trident.PersistentAggregate(trident.GroupBy(names, trident.Identity), trident.StateOf[string, int64]("names", back, trident.Opaque), trident.Count[string]()).Parallel(2)
+		trident.PersistentAggregate(trident.GroupBy(rooms, trident.Identity), trident.StateOf[visit, stay]("rooms", back, trident.Opaque), last)
+		trident.Update(trident.GroupBy(in, func(s string) time.Duration { return time.Duration(len(s)) * time.Second }),
+			trident.StateOf[time.Duration, time.Duration]("lengths", back, trident.Opaque), func(_, old time.Duration, _ bool, all []string) time.Duration {
+				return old + time.Duration(len(all))*time.Minute
+			})
+		trident.Update(names.GroupAll(), trident.StateOf[struct{}, *float64]("nothing", back, trident.Opaque),
+			func(struct{}, *float64, bool, []string) *float64 { return nil })
+	})
+}
+
+// queries are what the command says in each case, of a run or of a cluster.
+var queries = []struct {
+	args      []string
+	code      int
+	out, errs string
+}{
+	{[]string{"visits", "names", "bob", "ann"}, ExitDone, "bob  1\nann  2\n", ""},
+	{[]string{"visits", "names", "ann", "--json"}, ExitDone, `[{"key":"ann","value":2}]` + "\n", ""},
+	{[]string{"visits", "rooms", `{"Day":"Monday","Room":1}`}, ExitDone, `{"Day":"Monday","Room":1}  {"Visits":2,"For":"Monday"}` + "\n", ""},
+	{[]string{"visits", "lengths", "5s"}, ExitDone, "5s  3m0s\n", ""},
+	{[]string{"visits", "nothing", "{}"}, ExitDone, "{}  null\n", ""},
+	{[]string{"visits", "names", "ann", "eve", "--json"}, ExitUnknown, `[{"key":"ann","value":2}]` + "\n", `state names of the topology visits has nothing for "eve"`},
+	{[]string{"visits", "rooms", `{"Day":"Monday","Room":1000}`}, ExitParameter, "", "state rooms: bad key: \"{\\\"Day\\\":\\\"Monday\\\",\\\"Room\\\":1000}\" is no egret.visit: "},
+	{[]string{"visits", "rooms", `{"Day":"Monday","Rom":1}`}, ExitParameter, "", `unknown field "Rom"`},
+	{[]string{"visits", "rooms", `{} {}`}, ExitParameter, "", "something follows it"},
+	{[]string{"visits", "lengths", "5"}, ExitParameter, "", "missing unit in duration"},
+	{[]string{"visits", "name", "ann"}, ExitUnknown, "", `topology visits has no state "name": it has names, rooms, lengths, nothing`},
+	{[]string{"visit", "names", "ann"}, ExitUnknown, "", `there is no topology "visit"`},
+	{[]string{"visits", "names"}, ExitUsage, "", "requires at least 3 arg"},
+}
+
+// What a run has committed is read when it has ended, and what cannot be read is said.
+func TestQueryOfARun(t *testing.T) {
+	dir := t.TempDir()
+	back := pebble.Dir(dir + "/states")
+	tops := []*topology.Topology{visited(back), greet(nil)}
+	query := func(args ...string) (int, string, string) {
+		return runLine(tops, append([]string{"query", "--state", dir}, args...)...)
+	}
+	code, _, errs := query("visits", "names", "ann")
+	require.Equal(t, ExitFailed, code)
+	require.Contains(t, errs, "there is nothing of batches of the topology visits in "+dir)
+	require.NoDirExists(t, dir+"/states")
+
+	_, err := Run(t.Context(), tops[0], Config{StateDir: dir, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	for _, tt := range queries {
+		code, out, errs := query(tt.args...)
+		require.Equal(t, tt.code, code, "%q: %s", tt.args, errs)
+		require.Equal(t, tt.out, out, "%q", tt.args)
+		require.Contains(t, errs, tt.errs, "%q", tt.args)
+	}
+	for _, tt := range []struct {
+		args string
+		code int
+		errs string
+	}{
+		{"greet names x", ExitUnknown, `topology greet has no state "names": it has none`},
+		{"visits names ann --node 127.0.0.1:1", ExitUsage, "give one of the two"},
+		{"visits names ann --set dy=x", ExitParameter, `unknown parameter "dy"`},
+		{"visits names ann --set dy", ExitUsage, "write --set dy=VALUE"},
+	} {
+		code, out, errs := query(strings.Fields(tt.args)...)
+		require.Equal(t, tt.code, code, "%s: %s", tt.args, errs)
+		require.Empty(t, out)
+		require.Contains(t, errs, tt.errs)
+	}
+
+	// A state that has ended with its process is not one without keys.
+	tops[0] = visited(memory.New())
+	code, _, errs = query("visits", "names", "ann")
+	require.Equal(t, ExitFailed, code)
+	require.Contains(t, errs, "state names in memory: the state does not fit the record: nothing is here of what batch ")
+}
+
+// Any node reads a state that is in its reach, as of what the log says is committed.
+func TestQueryOfACluster(t *testing.T) {
+	tops := []*topology.Topology{visited(memory.New())}
+	n := startNode(t, tops, "--name", "a")
+	s := &shell{t, tops, n.addr}
+	soon(t, func() bool { return s.status("").Quorum })
+	code, _, errs := s.run("query visits names ann")
+	require.Equal(t, ExitUnknown, code)
+	require.Contains(t, errs, `there is no topology "visits"; egret list shows those that there are`)
+	s.is("submit visits")
+	soon(t, func() bool { return s.status("visits").Topologies[0].Status == cluster.Done })
+	for _, tt := range queries {
+		code, out, errs := runLine(tops, append([]string{"query", "--node", n.addr}, tt.args...)...)
+		require.Equal(t, tt.code, code, "%q: %s", tt.args, errs)
+		require.Equal(t, tt.out, out, "%q", tt.args)
+		require.Contains(t, errs, tt.errs, "%q", tt.args)
+	}
+	code, _, errs = s.run("query visits names ann --set day=x")
+	require.Equal(t, ExitUsage, code)
+	require.Contains(t, errs, "--set goes with --state")
+}
