@@ -114,22 +114,28 @@ func TestQueryOfARun(t *testing.T) {
 	require.Contains(t, errs, "state names in memory: the state does not fit the record: nothing is here of what batch ")
 }
 
-// Any node reads a state that is in its reach, as of what the log says is committed.
+// Any node answers, also for a state that another one has in its memory, as of what the
+// log says is committed.
 func TestQueryOfACluster(t *testing.T) {
 	tops := []*topology.Topology{visited(memory.New())}
 	n := startNode(t, tops, "--name", "a")
+	other := startNode(t, []*topology.Topology{visited(memory.New())}, "--name", "b", "--join", n.addr)
 	s := &shell{t, tops, n.addr}
-	soon(t, func() bool { return s.status("").Quorum })
+	soon(t, func() bool { x := s.status(""); return x.Quorum && len(x.Nodes) == 2 })
 	code, _, errs := s.run("query visits names ann")
 	require.Equal(t, ExitUnknown, code)
 	require.Contains(t, errs, `there is no topology "visits"; egret list shows those that there are`)
 	s.is("submit visits")
-	soon(t, func() bool { return s.status("visits").Topologies[0].Status == cluster.Done })
-	for _, tt := range queries {
-		code, out, errs := runLine(tops, append([]string{"query", "--node", n.addr}, tt.args...)...)
-		require.Equal(t, tt.code, code, "%q: %s", tt.args, errs)
-		require.Equal(t, tt.out, out, "%q", tt.args)
-		require.Contains(t, errs, tt.errs, "%q", tt.args)
+	for _, addr := range []string{n.addr, other.addr} {
+		soon(t, func() bool { return submissionOf(&shell{t, tops, addr}, "visits").Status == cluster.Done })
+	}
+	for _, addr := range []string{n.addr, other.addr} {
+		for _, tt := range queries {
+			code, out, errs := runLine(tops, append([]string{"query", "--node", addr}, tt.args...)...)
+			require.Equal(t, tt.code, code, "%q: %s", tt.args, errs)
+			require.Equal(t, tt.out, out, "%q", tt.args)
+			require.Contains(t, errs, tt.errs, "%q", tt.args)
+		}
 	}
 	code, _, errs = s.run("query visits names ann --set day=x")
 	require.Equal(t, ExitUsage, code)
