@@ -1,6 +1,7 @@
 package task
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -46,6 +47,9 @@ type exact struct {
 	began time.Duration // it
 	call  *blockedCall  // it
 	join  *Order        // waits for that, or for Prepare
+
+	joining *Order // the last one that did not wait any more
+	tries   int    // of its Join that have failed
 
 	settler   bolt.Settler // nil: nobody wants to know
 	settles   bool         // a timer for it is set
@@ -227,7 +231,7 @@ func (t *boltTask) tryJoin() {
 	if m == nil || x.busy || t.phase != working {
 		return
 	}
-	x.join = nil
+	x.join, x.joining = nil, m
 	if x.state == nil {
 		t.hasJoined()
 		return
@@ -241,7 +245,23 @@ func (t *boltTask) tryJoin() {
 	})
 }
 
+// joinTries is how often a Join is tried again: a database may be away for a minute, while
+// it is started anew. A Commit that has failed is not tried again, and the life after it
+// joins first.
+const joinTries = 12
+
+// joinAgain is the timer of that.
+type joinAgain struct{ at tuple.Attempt }
+
+func (t *boltTask) joinOnceMore(m joinAgain) {
+	if x := &t.exact; x.join == nil && m.at == t.round.at && !t.round.joined {
+		x.join = x.joining
+		t.tryJoin()
+	}
+}
+
 func (t *boltTask) hasJoined() {
+	t.exact.tries = 0
 	if t.guard(inRound, t.exact.bolt.Round) {
 		t.joined()
 	}
@@ -251,9 +271,15 @@ func (t *boltTask) joinIsDone(m joinDone) {
 	x := &t.exact
 	x.busy = false
 	t.unblock(x.call)
+	_, panicked := errors.AsType[*PanicError](m.err)
 	switch {
 	case x.join != nil:
 		t.tryJoin() // a later round has begun
+	case m.err != nil && m.at == t.round.at && !bolt.IsReject(m.err) && !panicked && x.tries < joinTries:
+		x.tries++
+		pause := backoff(x.tries)
+		t.set.Event(&StoreError{Doing: "join the state of " + t.m.Name, Err: m.err, Again: pause})
+		t.after(pause, joinAgain{m.at})
 	case m.err != nil:
 		t.stateFailed("join its state", m.err)
 	case m.at == t.round.at:

@@ -245,6 +245,8 @@ func (t *boltTask) Receive(ctx actor.Context, msg any) {
 		t.ordered(msg)
 	case joinDone:
 		t.joinIsDone(msg)
+	case joinAgain:
+		t.joinOnceMore(msg)
 	case writeDone:
 		t.writeIsDone(msg)
 	case settleDone:
