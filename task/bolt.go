@@ -520,17 +520,6 @@ func (t *boltTask) callFlush(f bolt.Flusher) bool {
 	return t.out.kept == 0
 }
 
-// idleHeld says what is held by a task that has done nothing for a while, so that
-// spouts that wait for it know (R10).
-func (t *boltTask) idleHeld() {
-	t.saying = false
-	if t.said != t.calls-t.ticks {
-		return // it has done something, and comes to rest again
-	}
-	t.sayHeld()
-	t.reports.flush()
-}
-
 // check says for every tree that waits here that it is still queued, so that
 // waiting is never taken for a lack of progress (R9).
 func (t *boltTask) check() {

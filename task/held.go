@@ -340,3 +340,14 @@ func (t *boltTask) callReturned() {
 		}
 	}
 }
+
+// idleHeld says what is held by a task that has done nothing for a while, so that
+// spouts that wait for it know (R10).
+func (t *boltTask) idleHeld() {
+	t.saying = false
+	if t.said != t.calls-t.ticks {
+		return // it has done something, and comes to rest again
+	}
+	t.sayHeld()
+	t.reports.flush()
+}
