@@ -37,6 +37,7 @@ type round struct {
 	committed tuple.TxID
 	view      []tuple.Incarnation // by TaskID
 	lead      tuple.TaskID        // the coordinator
+	unheard   bool                // it was not known where that is when Joined was to be answered
 }
 
 func newRound(p *topology.Plan) *round {
@@ -70,7 +71,7 @@ func (c *core) order(m *Order) bool {
 // next one (T3, T4). The task has joined it when it says so.
 func (c *core) enterRound(m *Order) {
 	r := c.round
-	r.at, r.joined, r.left, r.committed, r.view = m.Attempt, false, false, m.Tx, m.View
+	r.at, r.joined, r.left, r.unheard, r.committed, r.view = m.Attempt, false, false, false, m.Tx, m.View
 	c.out.forget()
 	for id, life := range m.View {
 		if life > c.peers[id].Life {
@@ -82,7 +83,7 @@ func (c *core) enterRound(m *Order) {
 // leaveRound ends the round for this task, since there is another plan: the next one is
 // of that (T1).
 func (c *core) leaveRound() {
-	c.round.joined, c.round.left = false, true
+	c.round.joined, c.round.left, c.round.unheard = false, true, false
 	c.out.forget()
 }
 
@@ -101,7 +102,7 @@ func (c *core) joined() {
 		return
 	}
 	c.round.joined = true
-	c.answer(&batch.Answer{Kind: batch.Joined, BatchID: tuple.BatchID{Attempt: c.round.at, Tx: c.round.committed}})
+	c.round.unheard = !c.answer(&batch.Answer{Kind: batch.Joined, BatchID: tuple.BatchID{Attempt: c.round.at, Tx: c.round.committed}})
 }
 
 // answer tells the coordinator something, if it is known where it is. If not, that one

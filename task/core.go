@@ -130,6 +130,9 @@ func (c *core) learn(p Peer) {
 		known.Ref, known.Far = p.Ref, p.Far
 		c.out.found(p)
 		c.reports.flushTo(p.Task)
+		if r := c.round; r != nil && r.unheard && p.Task == r.lead {
+			c.joined()
+		}
 		if tap := c.set.Tap; tap != nil {
 			tap.Learned(c.id, p)
 		}

@@ -84,14 +84,14 @@ type promptScript struct{ *scriptReader }
 
 func (promptScript) Prompt() {}
 
-// opened returns what was opened since the last call, sorted.
+// opened returns what was opened since the last call, sorted, each once.
 func (s *script) opened() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.opens
 	s.opens = nil
 	slices.Sort(all)
-	return all
+	return slices.Compact(all)
 }
 
 type scriptReader struct {

@@ -75,12 +75,13 @@ func TestOffsetsLostAfterSecondCrash(t *testing.T) {
 					case "writing":
 						kill(t, top, c, halfWritten(w, 4))
 					}
-					at := source.opened()
-					require.Len(t, at, 3)
+					before := source.opened()
 					w.before = nil
 					whole(t, top, c)
-					require.Equal(t, at, source.opened(), "the second crash has moved positions")
-					require.NotContains(t, at, "a@")
+					opened := source.opened()
+					require.Len(t, opened, 3)
+					require.Subset(t, opened, before, "the second crash has moved positions")
+					require.NotContains(t, opened, "a@")
 					require.Equal(t, source.once(), contents(t, st, "counted"))
 				})
 			})
