@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -411,6 +413,100 @@ func TestExactlyOnceStoreAway(t *testing.T) {
 			require.Equal(t, expected(1, 5000, 2), counts.get())
 		})
 	}
+}
+
+// countNumbers is a topology that counts what comes of numbers, so slowly that its spout has
+// to wait while it emits.
+func countNumbers(source spout.Source, counts *exactCounts) *topology.Topology {
+	return topology.New("exact", func(b *topology.Builder) {
+		b.Guarantee(topology.ExactlyOnce)
+		b.Bolt("count", func() bolt.Bolt { return &slowCounting{counting{counts: counts}} }, b.Spout("in", source).Emits("word", "mixed").By("word")).Stateful()
+	})
+}
+
+// manyKinds are numbers with values of several kinds beside them, so that what one call of Next
+// has brought is emitted in several steps.
+type manyKinds struct{ *numbers }
+
+type manyKindsReader struct{ *numberReader }
+
+func (s manyKinds) Open(ctx context.Context, split spout.Split, position string) (spout.Reader, error) {
+	r, err := s.numbers.Open(ctx, split, position)
+	return manyKindsReader{r.(*numberReader)}, err
+}
+
+func (r manyKindsReader) Next(ctx context.Context, out *spout.Out) error {
+	for ; out.Len() < r.s.chunk; r.at++ {
+		if r.at == r.s.n {
+			return io.EOF
+		}
+		if err := r.s.next(ctx, r.split, r.at); err != nil {
+			return err
+		}
+		out.Emit(strconv.Itoa(r.at), []any{nil, r.at}[r.at/50%2])
+	}
+	return nil
+}
+
+type slowCounting struct{ counting }
+
+func (b *slowCounting) Execute(in tuple.Tuple, out *bolt.Collector) error {
+	time.Sleep(time.Millisecond)
+	return b.counting.Execute(in, out)
+}
+
+func once(n int) map[string]int {
+	all := map[string]int{}
+	for _, k := range texts(n) {
+		all[k] = 1
+	}
+	return all
+}
+
+// A reader that is ahead of what is emitted fails: what it has read is not read again.
+func TestExactlyOnceReaderFails(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		counts, failed := newExactCounts(), false
+		source := &numbers{n: 4000, chunk: 500, next: func(_ context.Context, _ string, at int) error {
+			if at >= 1990 && !failed {
+				failed = true
+				return errors.New("not now")
+			}
+			return nil
+		}}
+		_, err := egret.Run(context.Background(), countNumbers(manyKinds{source}, counts), quiet(egret.Config{BatchSize: 500}))
+		require.NoError(t, err)
+		require.True(t, failed)
+		require.Equal(t, once(4000), counts.get())
+	})
+}
+
+// A drain while a reader is ahead: the next run reads again what was not emitted.
+func TestExactlyOnceDrainsReadAhead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		counts, dir := newExactCounts(), t.TempDir()
+		for runs := 1; ; runs++ {
+			require.Less(t, runs, 30)
+			ready := make(chan *egret.Running, 1)
+			drained := false
+			source := &numbers{n: 4000, chunk: 500, next: func(_ context.Context, _ string, at int) error {
+				if at >= 700*runs && !drained {
+					drained = true
+					(<-ready).Drain()
+				}
+				return nil
+			}}
+			r, err := egret.Start(context.Background(), countNumbers(manyKinds{source}, counts), quiet(egret.Config{BatchSize: 500, StateDir: dir}))
+			require.NoError(t, err)
+			ready <- r
+			_, err = r.Wait()
+			require.NoError(t, err)
+			if !drained {
+				break
+			}
+		}
+		require.Equal(t, once(4000), counts.get())
+	})
 }
 
 // What cannot be exactly once is refused.

@@ -21,7 +21,8 @@ import (
 //
 // Invariants:
 //
-//   - batches are emitted in their order, one after the other (T5); between them cur is nil
+//   - batches are emitted in their order, one after the other (T5); between them cur is nil,
+//     but of a non-transactional spout whose round has ended
 //   - a batch ends where a call of Next has ended, so that a reader can go on there; but
 //     for one with fixed ranges
 type filling struct {
@@ -38,7 +39,7 @@ type filling struct {
 }
 
 // cutBatch is the timer of a batch that has been filled long enough.
-type cutBatch struct{ id tuple.BatchID }
+type cutBatch struct{}
 
 // ordered does what the coordinator says.
 func (t *spoutTask) ordered(m *Order) {
@@ -143,7 +144,7 @@ func (t *spoutTask) nextBatch() bool {
 	f.now, f.orders = f.orders[0], f.orders[1:]
 	f.ranges, f.messages, f.said = batch.Ranges{}, 0, batch.Answer{}
 	f.until = t.now + t.set.BatchInterval
-	t.after(t.set.BatchInterval, cutBatch{f.now.BatchID})
+	t.after(t.set.BatchInterval, cutBatch{})
 	t.out.enter(f.now.BatchID)
 	return true
 }
@@ -154,7 +155,7 @@ func (t *spoutTask) full() bool {
 	if f.now.Fixed != nil { // of which other tasks have their own splits
 		return !slices.ContainsFunc(t.splits, func(r *reading) bool { return t.missing(string(r.split)) > 0 })
 	}
-	return t.cur == nil && (f.messages >= t.set.BatchSize || t.now >= f.until || t.hasRead() && !t.hasReady())
+	return t.cur == nil && (f.messages >= t.set.BatchSize || t.now >= f.until || t.hasRead())
 }
 
 // missing is how many messages the batch lacks of a split whose range is fixed.
@@ -225,7 +226,7 @@ func (t *spoutTask) emitPart() int {
 	f.messages += n
 	t.next += n
 	if t.next == b.Len() {
-		r.position, r.waiting = b.Position, r.waiting[:0]
+		r.position, r.waiting = b.Position, slices.Delete(r.waiting, 0, 1) // others are read ahead
 		part.To = r.position
 		t.batches.put(b)
 		t.cur = nil
@@ -266,7 +267,7 @@ func (t *spoutTask) input() (more, ended bool) {
 			}
 		}
 	}
-	return t.hasReady(), t.hasRead()
+	return t.cur != nil || t.hasReady(), t.cur == nil && t.hasRead()
 }
 
 // sayInput tells the coordinator when that has changed.
