@@ -31,11 +31,7 @@ func (r *Running) openState(set *task.Settings) (err error) {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrState, errors.Join(err, r.state.Close()))
 		}
-		record, err := records.Record()
-		if err != nil {
-			return errors.Join(err, r.state.Close())
-		}
-		set.Records, r.resumed = records, record.Committed > 0
+		set.Records, r.resumed = records, records.Record().Committed > 0
 	}
 	set.Store, set.Positions = r.state, r.state.Positions()
 	r.resumed = r.resumed || len(set.Positions) > 0

@@ -199,18 +199,9 @@ func (t *boltTask) giveBack(p *tuple.Parcel, n int) {
 	if p.FromLife < t.peers[p.From].Life {
 		return
 	}
-	if !t.set.AlwaysEncode && !t.seen {
-		p.Reset()
-		if !t.peers[p.From].Far {
-			t.empty[i] = append(t.empty[i], p)
-		}
-	}
-	if mutation.Is(mutation.StaleKeepsCredit) {
-		return
-	}
-	t.window.Executed(i, n)
-	if limit, tell := t.window.Raise(i); tell {
-		t.tell(i, limit)
+	t.recycle(i, p)
+	if !mutation.Is(mutation.StaleKeepsCredit) {
+		t.credit(i, n)
 	}
 }
 
@@ -275,7 +266,7 @@ func (t *boltTask) joinIsDone(m joinDone) {
 	switch {
 	case x.join != nil:
 		t.tryJoin() // a later round has begun
-	case m.err != nil && m.at == t.round.at && !bolt.IsReject(m.err) && !panicked && x.tries < joinTries:
+	case m.err != nil && !bolt.IsReject(m.err) && !panicked && x.tries < joinTries:
 		x.tries++
 		pause := backoff(x.tries)
 		t.set.Event(&StoreError{Doing: "join the state of " + t.m.Name, Err: m.err, Again: pause})
@@ -322,10 +313,7 @@ func (t *boltTask) takeBatch(p *tuple.Parcel) bool {
 	case x.settled != nil && x.settled[p.Input] && tx > t.round.committed+1 && !mutation.Is(mutation.SettledUnawaited):
 		x.aside = append(x.aside, p)
 		t.queued -= p.Len()
-		t.window.Executed(int(i), p.Len())
-		if limit, tell := t.window.Raise(int(i)); tell {
-			t.tell(int(i), limit)
-		}
+		t.credit(int(i), p.Len())
 		return false
 	}
 	t.enterBatch(tx)

@@ -177,11 +177,12 @@ func (t *boltTask) execute() int {
 // executed raises the sender's limit, which never waits for an ack (R8), and
 // sends an emptied parcel home.
 func (t *boltTask) executed(sender, n int, p *tuple.Parcel) {
+	prepaid := t.exact.prepaid
 	if t.row == p.Len() {
 		if tap := t.set.Tap; tap != nil {
 			tap.Executed(p)
 		}
-		t.hand = nil
+		t.hand, t.exact.prepaid = nil, false
 		if !t.seen {
 			p.Expire()
 		}
@@ -189,21 +190,31 @@ func (t *boltTask) executed(sender, n int, p *tuple.Parcel) {
 	if p.FromLife < t.peers[p.From].Life {
 		return // the present life has a total of its own
 	}
-	if t.exact.prepaid {
-		n = 0
-		if t.hand == nil {
-			t.exact.prepaid = false
-			t.complete()
-		}
+	if t.hand == nil {
+		t.recycle(sender, p)
 	}
-	if t.hand == nil && !t.set.AlwaysEncode && !t.seen {
-		p.Reset()
-		if !t.peers[p.From].Far {
-			t.empty[sender] = append(t.empty[sender], p)
-		} else if len(t.spare) < freeParcels {
-			t.spare = append(t.spare, p)
-		}
+	if !prepaid {
+		t.credit(sender, n)
+	} else if t.hand == nil {
+		t.complete()
 	}
+}
+
+// recycle empties a parcel for its next use, here or at home.
+func (t *boltTask) recycle(sender int, p *tuple.Parcel) {
+	if t.set.AlwaysEncode || t.seen {
+		return
+	}
+	p.Reset()
+	if !t.peers[p.From].Far {
+		t.empty[sender] = append(t.empty[sender], p)
+	} else if len(t.spare) < freeParcels {
+		t.spare = append(t.spare, p)
+	}
+}
+
+// credit says that the sender may send n tuples more.
+func (t *boltTask) credit(sender, n int) {
 	t.window.Executed(sender, n)
 	if limit, tell := t.window.Raise(sender); tell || len(t.empty[sender]) >= emptyParcels {
 		t.tell(sender, limit)

@@ -61,6 +61,19 @@ func encodePositions(p *positions) []byte {
 
 func addSum(b []byte) []byte { return fmt.Appendf(b, "sum %08x\n", crc32.Checksum(b, castagnoli)) }
 
+// summed returns where the lines end that addSum has added a sum to, or why that is not
+// theirs, and in which line.
+func summed(b []byte) (end, line int, why string) {
+	end = bytes.LastIndex(b, []byte("\nsum ")) + 1
+	if end == 0 {
+		return 0, 1, "it has no sum at its end"
+	}
+	if !bytes.Equal(addSum(b[:end:end]), b) {
+		return 0, bytes.Count(b[:end], []byte("\n")) + 1, "the sum is not that of the lines before it"
+	}
+	return end, 0, ""
+}
+
 // newer returns ErrNewer if b begins with the name of a format and a number of it
 // above 1.
 func newer(b []byte, format string) error {
@@ -83,12 +96,9 @@ func decodePositions(b []byte) (positions, error) {
 	if err := newer(b, "egret positions "); err != nil {
 		return positions{}, err
 	}
-	end := bytes.LastIndex(b, []byte("\nsum ")) + 1
-	if end == 0 {
-		return fail(1, "it has no sum at its end")
-	}
-	if want := fmt.Sprintf("sum %08x\n", crc32.Checksum(b[:end], castagnoli)); string(b[end:]) != want {
-		return fail(bytes.Count(b[:end], []byte("\n"))+1, "the sum is not that of the lines before it")
+	end, line, why := summed(b)
+	if why != "" {
+		return fail(line, "%s", why)
 	}
 	lines := strings.Split(string(b[:end-1]), "\n")
 	if lines[0] != "egret positions 1" {

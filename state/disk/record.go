@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -80,7 +79,7 @@ func (r *Records) Begin(context.Context) (*batch.Record, error) {
 	if err := r.apply(&batch.Entry{Epoch: r.record.Epoch + 1, Begin: true}); err != nil {
 		return nil, err
 	}
-	return copyOf(&r.record)
+	return r.record.Clone(), nil
 }
 
 // Append implements batch.Records.
@@ -91,10 +90,10 @@ func (r *Records) Append(_ context.Context, e *batch.Entry) error {
 }
 
 // Record returns the record as it is now.
-func (r *Records) Record() (*batch.Record, error) {
+func (r *Records) Record() *batch.Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return copyOf(&r.record)
+	return r.record.Clone()
 }
 
 // apply makes the changed record durable before it is the present one.
@@ -102,10 +101,7 @@ func (r *Records) apply(e *batch.Entry) error {
 	if r.name == "" {
 		return r.record.Apply(e)
 	}
-	next, err := copyOf(&r.record)
-	if err != nil {
-		return err
-	}
+	next := r.record.Clone()
 	if err := next.Apply(e); err != nil {
 		return err
 	}
@@ -118,15 +114,6 @@ func (r *Records) apply(e *batch.Entry) error {
 	}
 	r.record = *next
 	return nil
-}
-
-func copyOf(r *batch.Record) (*batch.Record, error) {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	c := new(batch.Record)
-	return c, json.Unmarshal(b, c)
 }
 
 const batchesMagic = "egret batches 1\n"
@@ -150,12 +137,9 @@ func decodeRecord(b []byte) (batch.Record, error) {
 	if !bytes.HasPrefix(b, []byte(batchesMagic)) {
 		return fail("it does not begin with \"egret batches 1\"")
 	}
-	end := bytes.LastIndex(b, []byte("\nsum ")) + 1
-	if end == 0 {
-		return fail("it has no sum at its end")
-	}
-	if want := fmt.Sprintf("sum %08x\n", crc32.Checksum(b[:end], castagnoli)); string(b[end:]) != want {
-		return fail("the sum is not that of the lines before it")
+	end, _, why := summed(b)
+	if why != "" {
+		return fail(why)
 	}
 	var r batch.Record
 	if err := json.Unmarshal(b[len(batchesMagic):end], &r); err != nil {
