@@ -143,10 +143,8 @@ func (r *Record) commit(c *Commit) error {
 		if r.Last[component] == nil {
 			r.Last[component] = make([]tuple.TxID, tuple.KeyGroups)
 		}
-		for g := range uint16(tuple.KeyGroups) {
-			if groups.Has(g) {
-				r.Last[component][g] = c.Tx
-			}
+		for g := range groups.All() {
+			r.Last[component][g] = c.Tx
 		}
 	}
 	return nil

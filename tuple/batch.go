@@ -1,6 +1,10 @@
 package tuple
 
-import "fmt"
+import (
+	"fmt"
+	"iter"
+	"math/bits"
+)
 
 // A TxID numbers the batches of an exactly-once topology: 1, 2, ... They are
 // committed in this order. Zero is no batch.
@@ -47,3 +51,16 @@ func (g *Groups) Has(group uint16) bool { return g[group/64]&(1<<(group%64)) != 
 
 // Empty reports whether no group is in the set.
 func (g *Groups) Empty() bool { return *g == Groups{} }
+
+// All yields the groups of the set, the least first.
+func (g *Groups) All() iter.Seq[uint16] {
+	return func(yield func(uint16) bool) {
+		for i, word := range g {
+			for ; word != 0; word &= word - 1 {
+				if !yield(uint16(64*i + bits.TrailingZeros64(word))) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -237,6 +237,8 @@ func (r *batchRun) stuck() string {
 	return text
 }
 
+func (r *batchRun) broken() *Violation { return r.book.bad }
+
 func (r *batchRun) report() Report {
 	out := Report{Seed: r.s.seed, Mood: r.s.mood, Hash: r.w.Hash(), Events: r.w.Events(), Time: r.took, Faults: r.deeds, Executions: r.book.executions}
 	r.book.sawScene()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/egretstream/egret/task"
@@ -37,7 +36,11 @@ func Batches(seed uint64, o BatchOptions) (Report, error) {
 	deeds := drawBatch(seed, &o).deeds
 	f := &Failure{Seed: seed, Violation: *bad, Drawn: len(deeds), batches: true}
 	if o.Log == nil && !o.Unshrunk && bad.Invariant != repeatable {
-		deeds = shrinkBatch(seed, o, deeds, f)
+		o.only = true
+		deeds = fewerDeeds(deeds, f, func(deeds []batchDeed) playable {
+			o.deeds = deeds
+			return newBatchRun(drawBatch(seed, &o), nil)
+		})
 	}
 	if len(deeds) > 0 {
 		var texts []string
@@ -58,37 +61,9 @@ func BatchSeeds(ctx gocontext.Context, first uint64, n int, o BatchOptions, prog
 	return playAll(ctx, first, n, players, func(seed uint64) (Report, error) { return Batches(seed, o) }, progress)
 }
 
-// playBatch runs a seed, and unless it is to be run once, again to see that it is the
-// same.
+// playBatch runs a seed, as [playTwice].
 func playBatch(seed uint64, o *BatchOptions) (Report, *Violation) {
-	r := newBatchRun(drawBatch(seed, o), o.Log)
-	r.play()
-	report, bad := r.report(), r.book.bad
-	if o.Log != nil {
-		_, _ = fmt.Fprintf(o.Log, "%d events, hash %016x\n", report.Events, report.Hash)
-	}
-	if bad != nil || o.Once {
-		return report, bad
-	}
-	again := newBatchRun(drawBatch(seed, o), nil)
-	again.play()
-	report.Checks[repeatable] = report.Events
-	if r := again.report(); r.Hash != report.Hash || r.Events != report.Events {
-		return report, &Violation{repeatable, fmt.Sprintf("a run has %d events, and another one of the same seed has %d. %s", report.Events, r.Events, cause), 0}
-	}
-	return report, nil
-}
-
-// shrinkBatch leaves out deeds as long as the same invariant does not hold.
-func shrinkBatch(seed uint64, o BatchOptions, deeds []batchDeed, f *Failure) []batchDeed {
-	o.Once, o.only, o.Log = true, true, io.Writer(nil)
-	for i := len(deeds) - 1; i >= 0; i-- {
-		o.deeds = slices.Delete(slices.Clone(deeds), i, i+1)
-		if _, bad := playBatch(seed, &o); bad != nil && bad.Invariant == f.Invariant {
-			deeds, f.Violation = o.deeds, *bad
-		}
-	}
-	return deeds
+	return playTwice(o.Log, o.Once, func(log io.Writer) playable { return newBatchRun(drawBatch(seed, o), log) })
 }
 
 // describeBatch is describe for what is said about batches as well.

@@ -84,10 +84,7 @@ func (s *simState) crash() {
 
 // Join implements state.Store.
 func (s *simState) Join(_ gocontext.Context, j *batchstate.Join) error {
-	for g := range uint16(tuple.KeyGroups) {
-		if !j.Groups.Has(g) {
-			continue
-		}
+	for g := range j.Groups.All() {
 		if j.Fence.Less(s.image.fences[g]) {
 			s.run.book.saw("stale join")
 			return fmt.Errorf("group %d: %w", g, batchstate.ErrFenced)
@@ -106,10 +103,7 @@ func (s *simState) Join(_ gocontext.Context, j *batchstate.Join) error {
 	}
 	fence, groups, committed, last, undo := j.Fence, j.Groups, j.Committed, j.Last, j.Undo
 	s.apply(func(m *stateImage) {
-		for g := range uint16(tuple.KeyGroups) {
-			if !groups.Has(g) {
-				continue
-			}
+		for g := range groups.All() {
 			m.fences[g] = fence
 			if m.last[g] != committed+1 || !undo {
 				continue

@@ -280,6 +280,8 @@ func (c *clusterRun) onSend(from, to actor.Ref, msg any) (v Verdict) {
 	return v
 }
 
+func (c *clusterRun) broken() *Violation { return c.book.bad }
+
 func (c *clusterRun) report() Report {
 	r := Report{
 		Seed: c.s.seed, Mood: c.s.mood, Hash: c.w.Hash(), Events: c.w.Events(), Time: c.took, Faults: c.deeds,

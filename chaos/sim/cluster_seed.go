@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 
 	"github.com/egretstream/egret/task"
 )
@@ -23,7 +22,11 @@ func Cluster(seed uint64, o ClusterOptions) (Report, error) {
 	deeds := drawCluster(seed, &o).deeds
 	f := &Failure{Seed: seed, Violation: *bad, Drawn: len(deeds), nodes: cmp.Or(o.Nodes, -1)}
 	if o.Log == nil && !o.Unshrunk && bad.Invariant != repeatable {
-		deeds = shrinkDeeds(seed, o, deeds, f)
+		o.only = true
+		deeds = fewerDeeds(deeds, f, func(deeds []clusterDeed) playable {
+			o.deeds = deeds
+			return newCluster(drawCluster(seed, &o), nil)
+		})
 	}
 	if len(deeds) > 0 {
 		f.What += "; deeds: " + deedsText(deeds)
@@ -40,39 +43,9 @@ func ClusterSeeds(ctx gocontext.Context, first uint64, n int, o ClusterOptions, 
 	return playAll(ctx, first, n, players, func(seed uint64) (Report, error) { return Cluster(seed, o) }, progress)
 }
 
-// playCluster runs a seed, and unless it is to be run once, again to see that it is the
-// same.
+// playCluster runs a seed, as [playTwice].
 func playCluster(seed uint64, o *ClusterOptions) (Report, *Violation) {
-	c := newCluster(drawCluster(seed, o), o.Log)
-	c.play()
-	report, bad := c.report(), c.book.bad
-	if o.Log != nil {
-		_, _ = fmt.Fprintf(o.Log, "%d events, hash %016x\n", report.Events, report.Hash)
-	}
-	if bad != nil || o.Once {
-		return report, bad
-	}
-	again := newCluster(drawCluster(seed, o), nil)
-	again.play()
-	report.Checks[repeatable] = report.Events
-	if r := again.report(); r.Hash != report.Hash || r.Events != report.Events {
-		return report, &Violation{repeatable, fmt.Sprintf("a run has %d events, and another one of the same seed has %d. %s", report.Events, r.Events, cause), 0}
-	}
-	return report, nil
-}
-
-// shrinkDeeds leaves out deeds as long as the same invariant does not hold.
-func shrinkDeeds(seed uint64, o ClusterOptions, deeds []clusterDeed, f *Failure) []clusterDeed {
-	o.Once, o.only, o.Log = true, true, io.Writer(nil)
-	for i := len(deeds) - 1; i >= 0; i-- {
-		o.deeds = slices.Delete(slices.Clone(deeds), i, i+1)
-		c := newCluster(drawCluster(seed, &o), nil)
-		c.play()
-		if bad := c.book.bad; bad != nil && bad.Invariant == f.Invariant {
-			deeds, f.Violation = o.deeds, *bad
-		}
-	}
-	return deeds
+	return playTwice(o.Log, o.Once, func(log io.Writer) playable { return newCluster(drawCluster(seed, o), log) })
 }
 
 // describeFar is describe for what travels between nodes as well.

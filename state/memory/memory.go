@@ -66,10 +66,7 @@ func (t *table) Join(_ context.Context, j *state.Join) error {
 	defer t.unlock(&j.Groups)
 	t.lock(&j.Groups)
 	var undo tuple.Groups
-	for g := range uint16(tuple.KeyGroups) {
-		if !j.Groups.Has(g) {
-			continue
-		}
+	for g := range j.Groups.All() {
 		yes, err := j.Check(g, t.groups[g].fence, t.groups[g].last)
 		if errors.Is(err, state.ErrLost) && t.groups[g].last == 0 {
 			return fmt.Errorf("state %v in memory, which cannot outlive its process (keep it in another store, or start the topology anew): %w", t.name, err)
@@ -81,10 +78,7 @@ func (t *table) Join(_ context.Context, j *state.Join) error {
 			undo.Add(g)
 		}
 	}
-	for g := range uint16(tuple.KeyGroups) {
-		if !j.Groups.Has(g) {
-			continue
-		}
+	for g := range j.Groups.All() {
 		t.groups[g].fence = j.Fence
 		if undo.Has(g) {
 			t.groups[g].undo(j.LastOf(g))
@@ -124,16 +118,13 @@ func (t *table) Write(_ context.Context, w *state.Write) error {
 	groups := w.Groups()
 	defer t.unlock(&groups)
 	t.lock(&groups)
-	for n := range uint16(tuple.KeyGroups) {
-		if !groups.Has(n) {
-			continue
-		}
+	for n := range groups.All() {
 		if err := w.Check(n, t.groups[n].fence, t.groups[n].last); err != nil {
 			return fmt.Errorf("state %v in memory: %w", t.name, err)
 		}
 	}
-	for n := range uint16(tuple.KeyGroups) {
-		if g := &t.groups[n]; groups.Has(n) && g.last != w.Tx {
+	for n := range groups.All() {
+		if g := &t.groups[n]; g.last != w.Tx {
 			g.last, g.written = w.Tx, g.written[:0]
 		}
 	}
@@ -165,10 +156,7 @@ func (g *group) put(c *state.Change, tx tuple.TxID) {
 
 func (t *table) Scan(ctx context.Context, groups *tuple.Groups, f func(state.Key, state.Row) bool) error {
 	var rows []row // of a group: f is called without its lock
-	for n := range uint16(tuple.KeyGroups) {
-		if !groups.Has(n) {
-			continue
-		}
+	for n := range groups.All() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -191,17 +179,13 @@ func (t *table) Scan(ctx context.Context, groups *tuple.Groups, f func(state.Key
 func (t *table) Close() error { return nil }
 
 func (t *table) lock(groups *tuple.Groups) {
-	for n := range uint16(tuple.KeyGroups) {
-		if groups.Has(n) {
-			t.groups[n].mu.Lock()
-		}
+	for n := range groups.All() {
+		t.groups[n].mu.Lock()
 	}
 }
 
 func (t *table) unlock(groups *tuple.Groups) {
-	for n := range uint16(tuple.KeyGroups) {
-		if groups.Has(n) {
-			t.groups[n].mu.Unlock()
-		}
+	for n := range groups.All() {
+		t.groups[n].mu.Unlock()
 	}
 }

@@ -50,10 +50,7 @@ func (t *table) Join(_ context.Context, j *state.Join) error {
 	b := t.db.NewBatch()
 	defer b.Close()
 	var undo tuple.Groups
-	for g := range uint16(tuple.KeyGroups) {
-		if !j.Groups.Has(g) {
-			continue
-		}
+	for g := range j.Groups.All() {
 		yes, err := j.Check(g, t.groups[g].fence, t.groups[g].last)
 		if err != nil {
 			return t.fault(err)
@@ -173,10 +170,7 @@ func (t *table) Write(_ context.Context, w *state.Write) error {
 	groups := w.Groups()
 	defer t.free(&groups)
 	t.hold(&groups)
-	for g := range uint16(tuple.KeyGroups) {
-		if !groups.Has(g) {
-			continue
-		}
+	for g := range groups.All() {
 		if err := w.Check(g, t.groups[g].fence, t.groups[g].last); err != nil {
 			return t.fault(err)
 		}
@@ -197,10 +191,8 @@ func (t *table) Write(_ context.Context, w *state.Write) error {
 	if err := t.commit(b); err != nil {
 		return err
 	}
-	for g := range uint16(tuple.KeyGroups) {
-		if groups.Has(g) {
-			t.groups[g].last = w.Tx
-		}
+	for g := range groups.All() {
+		t.groups[g].last = w.Tx
 	}
 	return nil
 }
@@ -251,10 +243,7 @@ func (t *table) Scan(ctx context.Context, groups *tuple.Groups, f func(state.Key
 			err = t.fault(e)
 		}
 	}()
-	for g := range uint16(tuple.KeyGroups) {
-		if !groups.Has(g) {
-			continue
-		}
+	for g := range groups.All() {
 		all.SetBounds(appendKey(nil, rowKey, g, ""), appendKey(nil, rowKey, g+1, ""))
 		for ok := all.First(); ok; ok = all.Next() {
 			if err := ctx.Err(); err != nil {
@@ -333,17 +322,13 @@ func (t *table) Fatalf(format string, args ...any) {
 }
 
 func (t *table) hold(groups *tuple.Groups) {
-	for n := range uint16(tuple.KeyGroups) {
-		if groups.Has(n) {
-			t.groups[n].mu.Lock()
-		}
+	for n := range groups.All() {
+		t.groups[n].mu.Lock()
 	}
 }
 
 func (t *table) free(groups *tuple.Groups) {
-	for n := range uint16(tuple.KeyGroups) {
-		if groups.Has(n) {
-			t.groups[n].mu.Unlock()
-		}
+	for n := range groups.All() {
+		t.groups[n].mu.Unlock()
 	}
 }

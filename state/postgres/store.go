@@ -55,10 +55,8 @@ func (s *store) lock(ctx context.Context, tx pgx.Tx, groups []int16) (map[int16]
 }
 
 func list(groups *tuple.Groups) (all []int16) {
-	for g := range uint16(tuple.KeyGroups) {
-		if groups.Has(g) {
-			all = append(all, int16(g))
-		}
+	for g := range groups.All() {
+		all = append(all, int16(g))
 	}
 	return all
 }
