@@ -61,6 +61,7 @@ var house = map[string]room{
 	"topology": {plans, true, "amount tuple spout bolt"},
 	"trident":  {plans, true, "tuple spout bolt topology state"},
 	"graph":    {plans, false, "topology"},
+	"view":     {plans, false, "tuple metrics topology graph"},
 
 	"batch":   {machines, false, "tuple mutation"},
 	"acker":   {machines, false, "tuple mutation"},
@@ -76,6 +77,8 @@ var house = map[string]room{
 	"bolt/to":        {hosts, true, "tuple bolt"},
 	"broker/wire":    {hosts, false, "cluster"},
 	"metrics/scrape": {hosts, false, "tuple metrics topology"},
+	"web":            {hosts, false, "view metrics/scrape web/page"},
+	"web/page":       {hosts, false, ""},
 	"state/file":     {hosts, false, ""},
 	"state/disk":     {hosts, false, "batch tuple task state/file"},
 	"node/process":   {hosts, false, "actor actor/host broker broker/wire cluster cluster/consensus cluster/gossip node state/file"},

@@ -50,7 +50,7 @@ func SVG(p *topology.Plan) string {
 	text(&b, "title", margin, margin+14, short(p.Topology))
 	text(&b, "summary", margin, margin+36, summary(p))
 	for _, ln := range l.lines {
-		fmt.Fprintf(&b, "  <path class=\"line\" d=\"%s\" marker-end=\"url(#%s-tip)\"/>\n", ln.path(), id)
+		fmt.Fprintf(&b, "  <path class=\"line\" d=\"%s\" marker-end=\"url(#%s-tip)\"/>\n", ln.path(0), id)
 	}
 	for _, ln := range l.lines {
 		s := ln.label
@@ -70,11 +70,12 @@ func text(b *strings.Builder, class string, x, y int, s string) {
 	fmt.Fprintf(b, "  <text class=\"%s\" x=\"%d\" y=\"%d\">%s</text>\n", class, x, y, html.EscapeString(s))
 }
 
-// path is the way of a line: level in columns, curved between them.
-func (ln *line) path() string {
+// path is the way of a line, moved down: level in columns, curved between them.
+func (ln *line) path(down int) string {
 	var b strings.Builder
 	for i, h := range ln.hops {
 		x0, y0, x1, y1 := h.ends()
+		y0, y1 = y0+down, y1+down
 		if i == 0 {
 			fmt.Fprintf(&b, "M%d %d", x0, y0)
 		} else {

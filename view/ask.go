@@ -1,0 +1,105 @@
+package view
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// An Error is something that went wrong, as often as it did in the same way.
+type Error struct {
+	Topology  string    `json:"topology"`
+	Component string    `json:"component"`
+	Task      string    `json:"task"` // of the last time
+	Node      string    `json:"node"`
+	Kind      string    `json:"kind"` // died, failed, stuck, timed out, dead letter, source, queue, state, notice
+	Text      string    `json:"text"`
+	Stack     string    `json:"stack,omitempty"`
+	Tuple     string    `json:"tuple,omitempty"` // in hand, cut short
+	First     time.Time `json:"first"`
+	Last      time.Time `json:"last"`
+	Count     int64     `json:"count"`
+}
+
+// A Tree is a tree of messages that is open: one, or several that are tracked together.
+type Tree struct {
+	Task     string        `json:"task"` // that emitted it
+	Node     string        `json:"node"`
+	Tree     uint64        `json:"tree"`
+	Messages int           `json:"messages"`
+	Replay   bool          `json:"replay,omitempty"`  // it is a message that comes again
+	Message  string        `json:"message,omitempty"` // the first one, cut short
+	Age      time.Duration `json:"age_ns"`            // of this attempt
+	Silent   time.Duration `json:"silent_ns"`         // since it was last heard of
+	Places   []Place       `json:"places"`            // where it is; none: on its way, or lost
+}
+
+// A Place is a task that has something of a tree.
+type Place struct {
+	Task   string        `json:"task"`
+	Node   string        `json:"node"`
+	Queued int           `json:"queued,omitempty"`    // tuples that wait for it
+	Held   int           `json:"held,omitempty"`      // that it retains
+	Unsent int           `json:"unsent,omitempty"`    // that it has emitted and that wait for room
+	Inside time.Duration `json:"inside_ns,omitempty"` // that it has been in Execute for, if one of it is in hand
+}
+
+// A Tap asks for a sample of the tuples of a stream.
+type Tap struct {
+	Topology  string  `json:"topology"`
+	Component string  `json:"component"`
+	Stream    string  `json:"stream"`
+	Where     string  `json:"where,omitempty"` // an expression; empty: all
+	Most      float64 `json:"most,omitempty"`  // tuples a second; 0: 10
+}
+
+// A Tapped is a tuple that was seen on a stream, or from time to time what was looked at.
+type Tapped struct {
+	At     time.Time         `json:"at"`
+	Task   string            `json:"task,omitempty"` // that has emitted it
+	Node   string            `json:"node,omitempty"`
+	Values []json.RawMessage `json:"values,omitempty"` // by the fields of the stream
+	// Of a note that has no values: since the tap began
+	Emitted int64  `json:"emitted,omitempty"` // on the stream
+	Looked  int64  `json:"looked,omitempty"`  // of these at so many
+	Matched int64  `json:"matched,omitempty"` // of these, Where was true
+	Shown   int64  `json:"shown,omitempty"`   // and of these so many were passed on
+	Missed  int64  `json:"missed,omitempty"`  // that were not, since who looks is slow
+	Error   string `json:"error,omitempty"`   // of Where, for a tuple
+}
+
+// An Action changes something.
+type Action struct {
+	Do       string         `json:"do"` // activate, deactivate, kill, rebalance, drain, undrain
+	Topology string         `json:"topology,omitempty"`
+	Node     string         `json:"node,omitempty"`
+	Parallel map[string]int `json:"parallel,omitempty"`
+	Preview  bool           `json:"preview,omitempty"` // say what would happen, and do nothing
+}
+
+// An Effect is what an action does, or would do.
+type Effect struct {
+	Done  bool   `json:"done"`
+	Text  string `json:"text"` // a sentence
+	Moves []Move `json:"moves,omitempty"`
+}
+
+// A Move is a task's.
+type Move struct {
+	Task string `json:"task"`
+	From string `json:"from,omitempty"` // node; empty: it is new
+	To   string `json:"to,omitempty"`   // node; empty: it ends
+}
+
+// A Letter is a dead letter.
+type Letter struct {
+	ID        string            `json:"id"`
+	Component string            `json:"component"`
+	Task      string            `json:"task"`
+	Stream    string            `json:"stream"`
+	Fields    []string          `json:"fields"`
+	Values    []json.RawMessage `json:"values"`
+	Error     string            `json:"error"`
+	Failures  int               `json:"failures"`
+	Losses    int               `json:"losses"`
+	Died      time.Time         `json:"died"`
+}
