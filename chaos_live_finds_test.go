@@ -70,8 +70,8 @@ func TestLiveFindsWrongTuples(t *testing.T) {
 			return b.Execute(in, out)
 		}), says: []string{"more tuples were executed than its parcel had"}},
 		"a message is replayed with the values of another one": {breaks: func(_ *topology.Plan, set *task.Settings) {
-			tree, known := set.Tap.Tree, map[*spout.Batch]int{}
-			set.Tap.Tree = func(id tuple.TreeID, b *spout.Batch, first, n int) {
+			tree, known := set.Probe.Tree, map[*spout.Batch]int{}
+			set.Probe.Tree = func(id tuple.TreeID, b *spout.Batch, first, n int) {
 				if id.Task == 0 { // the spout's, on its turn
 					if n == 1 && known[b] > first {
 						first = (first + 1) % b.Len() // so what is emitted is not what this has
@@ -82,8 +82,8 @@ func TestLiveFindsWrongTuples(t *testing.T) {
 			}
 		}, says: []string{"a tuple was executed as this message that has not its values"}},
 		"a message of its own is lost before it is sent": {breaks: func(p *topology.Plan, set *task.Settings) {
-			collected, once := set.Tap.Collected, sync.Once{}
-			set.Tap.Collected = func(id tuple.TaskID) {
+			collected, once := set.Probe.Collected, sync.Once{}
+			set.Probe.Collected = func(id tuple.TaskID) {
 				once.Do(func() { collected(id) })
 				collected(id)
 			}

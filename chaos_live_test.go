@@ -328,8 +328,8 @@ func TestLiveFindsABrokenEngine(t *testing.T) {
 		says   string
 	}{
 		{"a tuple is lost between Emit and its parcel", func(_ *topology.Plan, set *task.Settings) {
-			emit, once := set.Tap.Emit, sync.Once{}
-			set.Tap.Emit = func(id tuple.TaskID, stream int, r *tuple.Row) {
+			emit, once := set.Probe.Emit, sync.Once{}
+			set.Probe.Emit = func(id tuple.TaskID, stream int, r *tuple.Row) {
 				emit(id, stream, r)
 				once.Do(func() { emit(id, stream, r) }) // the record hears of one that there is not
 			}

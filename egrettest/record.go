@@ -137,13 +137,13 @@ func (r *recorder) install(plan *topology.Plan, set *task.Settings, s *script) {
 		event(e)
 	}
 	set.Verdict = r.verdict
-	set.Tap = &task.Tap{
+	set.Probe = &task.Probe{
 		Tree: r.tree, Message: r.message, Emit: r.emit, Send: r.send, Recode: r.recode,
 		Take: r.take, Executed: r.executed, Failed: r.failed, Own: r.own,
 		Retain: r.retain, Settled: r.settled, Void: r.void, Anchored: r.anchored, Away: r.asAway, Learned: r.learned,
 	}
 	if slices.ContainsFunc(s.entries, func(e entry) bool { return e.kind == tick }) {
-		set.Tap.Tick = r.wantsTick
+		set.Probe.Tick = r.wantsTick
 	}
 }
 

@@ -25,7 +25,7 @@ func TestQuiet(t *testing.T) {
 	require.NoError(t, err)
 	r, set := newRecorder(), &task.Settings{Event: func(task.Event) {}, Logger: slog.New(slog.DiscardHandler)}
 	r.install(plan, set, &script{spouts: []string{"in"}})
-	tap := set.Tap
+	probe := set.Probe
 
 	life := tuple.NewIncarnation(1, 1)
 	row := tuple.RowOf([]tuple.Kind{tuple.KindNil})
@@ -45,12 +45,12 @@ func TestQuiet(t *testing.T) {
 			r.hand()
 		}
 		seq++
-		tap.Tree(tuple.TreeID{Incarnation: life, Seq: seq}, batch, n, 1)
-		tap.Message(0, 0, &row)
+		probe.Tree(tuple.TreeID{Incarnation: life, Seq: seq}, batch, n, 1)
+		probe.Message(0, 0, &row)
 		p = parcel()
-		tap.Send(p)
+		probe.Send(p)
 		q = parcel()
-		tap.Recode(p, q)
+		probe.Recode(p, q)
 	}
 	verdict := func(o acker.Outcome, fails ...acker.Fail) {
 		set.Verdict(&task.Verdict{Tree: tuple.TreeID{Incarnation: life, Seq: seq}, Batch: batch, N: 1, Outcome: o, Fails: fails})
@@ -68,37 +68,37 @@ func TestQuiet(t *testing.T) {
 	}{
 		{"nothing was given", func() {}, true},
 		{"it is on its way", func() { emit(0, false) }, false},
-		{"it is in hand", func() { tap.Take(q) }, false},
-		{"it is executed", func() { tap.Executed(q) }, false},
+		{"it is in hand", func() { probe.Take(q) }, false},
+		{"it is executed", func() { probe.Executed(q) }, false},
 		{"it is acked", func() { verdict(acker.Done) }, true},
 
-		{"another one", func() { emit(1, false); tap.Take(q) }, false},
-		{"is retained", func() { tap.Retain(q, &held[0]) }, false},
-		{"and its Execute returns", func() { tap.Executed(q) }, true},
-		{"it is let go", func() { tap.Settled(1, &held[0], nil) }, false},
+		{"another one", func() { emit(1, false); probe.Take(q) }, false},
+		{"is retained", func() { probe.Retain(q, &held[0]) }, false},
+		{"and its Execute returns", func() { probe.Executed(q) }, true},
+		{"it is let go", func() { probe.Settled(1, &held[0], nil) }, false},
 		{"and acked", func() { verdict(acker.Done) }, true},
 
-		{"a call of Async", func() { emit(2, false); tap.Take(q); tap.Retain(q, &held[1]); tap.Away(1, 1); tap.Executed(q) }, false},
-		{"comes back", func() { tap.Settled(1, &held[1], nil); tap.Away(1, -1) }, false},
+		{"a call of Async", func() { emit(2, false); probe.Take(q); probe.Retain(q, &held[1]); probe.Away(1, 1); probe.Executed(q) }, false},
+		{"comes back", func() { probe.Settled(1, &held[1], nil); probe.Away(1, -1) }, false},
 		{"and is acked", func() { verdict(acker.Done) }, true},
 
-		{"one fails", func() { emit(3, false); tap.Take(q); tap.Failed(q, errors.New("x")); tap.Executed(q) }, false},
+		{"one fails", func() { emit(3, false); probe.Take(q); probe.Failed(q, errors.New("x")); probe.Executed(q) }, false},
 		{"its tree is done", func() { verdict(acker.Done, acker.Fail{Class: acker.Failed}) }, false},
-		{"it is tried again", func() { emit(3, true); tap.Take(q); tap.Failed(q, errors.New("x")); tap.Executed(q) }, false},
+		{"it is tried again", func() { emit(3, true); probe.Take(q); probe.Failed(q, errors.New("x")); probe.Executed(q) }, false},
 		{"and fails again", func() { verdict(acker.Done, acker.Fail{Class: acker.Failed}) }, false},
 		{"it is dead", func() {
 			set.Event(&task.DeadLetter{Task: "in/0", Stream: "default", Values: make([]tuple.Value, 1), Err: "x"})
 		}, true},
 
-		{"one is in hand", func() { emit(4, false); tap.Take(q) }, false},
+		{"one is in hand", func() { emit(4, false); probe.Take(q) }, false},
 		{"of which its task dies", func() { set.Event(&task.Died{Task: "out/0", Life: life}) }, false},
 		{"it is given back", func() { verdict(acker.Lost) }, false},
-		{"the spout hears of the death", func() { tap.Learned(0, task.Peer{Task: 1, Life: life + 1}) }, false},
-		{"it comes again", func() { emit(4, true); tap.Take(q); tap.Executed(q) }, false},
+		{"the spout hears of the death", func() { probe.Learned(0, task.Peer{Task: 1, Life: life + 1}) }, false},
+		{"it comes again", func() { emit(4, true); probe.Take(q); probe.Executed(q) }, false},
 		{"and is acked at last", func() { verdict(acker.Done) }, true},
 
 		{"a task dies at rest", func() { set.Event(&task.Died{Task: "out/0", Life: life + 1}) }, false},
-		{"the spout hears of it", func() { tap.Learned(0, task.Peer{Task: 1, Life: life + 2}) }, true},
+		{"the spout hears of it", func() { probe.Learned(0, task.Peer{Task: 1, Life: life + 2}) }, true},
 	} {
 		step.do()
 		require.Equal(t, step.quiet, quiet(), step.what)

@@ -181,8 +181,8 @@ func (t *boltTask) begin() {
 		t.nextTick = t.now + t.node.Every
 		t.after(t.node.Every, tick{})
 	}
-	if tap := t.set.Tap; tap != nil && tap.Tick != nil {
-		t.askTap(t.alive)
+	if probe := t.set.Probe; probe != nil && probe.Tick != nil {
+		t.askProbe(t.alive)
 	}
 }
 
@@ -392,9 +392,9 @@ func (t *boltTask) callOwn(during callKind, f func() error) bool {
 	t.ensureOrigin()
 	own := newOwnMessages(&t.core)
 	t.out.own = own
-	if tap := t.set.Tap; tap != nil {
-		tap.Own(t.id, during.String())
-		defer tap.Own(t.id, "")
+	if probe := t.set.Probe; probe != nil {
+		probe.Own(t.id, during.String())
+		defer probe.Own(t.id, "")
 	}
 	var err error
 	ok := t.guard(during, func() { err = f() })

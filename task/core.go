@@ -133,8 +133,8 @@ func (c *core) learn(p Peer) {
 		if r := c.round; r != nil && r.unheard && p.Task == r.lead {
 			c.joined()
 		}
-		if tap := c.set.Tap; tap != nil {
-			tap.Learned(c.id, p)
+		if probe := c.set.Probe; probe != nil {
+			probe.Learned(c.id, p)
 		}
 	}
 }

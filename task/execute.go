@@ -106,8 +106,8 @@ func (t *boltTask) begun(p *tuple.Parcel) {
 	t.hand, t.row, t.since, t.slot, t.seen = p, 0, 0, -1, false
 	t.call.Hand(p)
 	t.retained, t.holding, t.refused = nil, 0, t.refused[:0]
-	if tap := t.set.Tap; tap != nil {
-		tap.Take(p)
+	if probe := t.set.Probe; probe != nil {
+		probe.Take(p)
 	}
 	t.sender = int(t.index[p.From])
 	t.accounts = t.accounts[:0]
@@ -179,8 +179,8 @@ func (t *boltTask) execute() int {
 func (t *boltTask) executed(sender, n int, p *tuple.Parcel) {
 	prepaid := t.exact.prepaid
 	if t.row == p.Len() {
-		if tap := t.set.Tap; tap != nil {
-			tap.Executed(p)
+		if probe := t.set.Probe; probe != nil {
+			probe.Executed(p)
 		}
 		t.hand, t.exact.prepaid = nil, false
 		if !t.seen {
@@ -253,7 +253,7 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 					t.failBatch(p.Batch.Tx, err.Error(), bolt.IsReject(err))
 				}
 				t.unretain()
-				t.tapFailed(p, err)
+				t.probeFailed(p, err)
 				t.row++
 				return 1
 			}
@@ -278,7 +278,7 @@ func (t *boltTask) some(p *tuple.Parcel, end int) (failed int64) {
 			}
 			t.refuse(class, err.Error(), p) // which may panic, so the tuple is still in hand
 			t.unretain()
-			t.tapFailed(p, err)
+			t.probeFailed(p, err)
 			t.row++
 			failed = 1
 			break
@@ -429,7 +429,7 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 		if !t.leaveCall() {
 			return // what has become of its tuple is for another life to find out
 		}
-		t.tapFailed(p, &PanicError{Component: t.node.Name, Task: t.plan.Tasks[t.id].Index, During: t.during, Value: value, Tuple: inHand})
+		t.probeFailed(p, &PanicError{Component: t.node.Name, Task: t.plan.Tasks[t.id].Index, During: t.during, Value: value, Tuple: inHand})
 		if t.out.anchor != nil {
 			t.refuse(acker.Panicked, fmt.Sprintf("panic in Execute: %v", value), p)
 		}
@@ -448,7 +448,7 @@ func (t *boltTask) threw(p *tuple.Parcel, value any) {
 		t.died(value, inHand)
 		return
 	}
-	t.tapFailed(p, bolt.Reject(mistake))
+	t.probeFailed(p, bolt.Reject(mistake))
 	if t.out.anchor != nil {
 		t.refuse(acker.Rejected, mistake.Error(), p)
 	} else {

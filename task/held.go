@@ -92,8 +92,8 @@ func (t *boltTask) retain(in tuple.Tuple) *bolt.Held {
 	t.retained, t.retainedRow = h, t.row
 	t.holding++
 	t.heldNow++
-	if tap := t.set.Tap; tap != nil {
-		tap.Retain(t.hand, h)
+	if probe := t.set.Probe; probe != nil {
+		probe.Retain(t.hand, h)
 	}
 	switch {
 	case t.out.anchor == nil:
@@ -138,8 +138,8 @@ func (t *boltTask) unretain() {
 		return
 	}
 	t.retained.void = "its Execute has returned an error"
-	if tap := t.set.Tap; tap != nil {
-		tap.Void(t.id, t.retained)
+	if probe := t.set.Probe; probe != nil {
+		probe.Void(t.id, t.retained)
 	}
 	t.retained = nil
 	t.holding--
@@ -155,8 +155,8 @@ func (t *boltTask) settle(h *heldTuple, err error) {
 		return
 	}
 	h.void = "it had been acked or failed before"
-	if tap := t.set.Tap; tap != nil {
-		tap.Settled(t.id, h, err)
+	if probe := t.set.Probe; probe != nil {
+		probe.Settled(t.id, h, err)
 	}
 	if mutation.Is(mutation.FailHeldAcks) {
 		err = nil
@@ -307,8 +307,8 @@ type returned struct {
 // block calls fn elsewhere and then with its result on a turn.
 func (t *boltTask) block(fn func() any, then func(any)) {
 	t.away++
-	if tap := t.set.Tap; tap != nil {
-		tap.Away(t.id, 1)
+	if probe := t.set.Probe; probe != nil {
+		probe.Away(t.id, 1)
 	}
 	t.ctx.Block(func() any { return returned{fn(), then} })
 }
@@ -335,8 +335,8 @@ func (t *boltTask) callReturned() {
 		}
 		t.away--
 		t.guard(inReturn, func() { r.then(r.result) })
-		if tap := t.set.Tap; tap != nil {
-			tap.Away(t.id, -1)
+		if probe := t.set.Probe; probe != nil {
+			probe.Away(t.id, -1)
 		}
 	}
 }

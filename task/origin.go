@@ -166,8 +166,8 @@ func (o *origin) tree(r run, s *spout.Segment, cells []tuple.Cell) {
 	if f := o.c.set.Tree; f != nil {
 		f(a.tree, r.batch, int(r.first), int(r.n))
 	}
-	if tap := o.c.set.Tap; tap != nil {
-		tap.Tree(a.tree, r.batch, int(r.first), int(r.n))
+	if probe := o.c.set.Probe; probe != nil {
+		probe.Tree(a.tree, r.batch, int(r.first), int(r.n))
 	}
 	o.c.out.run(s, cells, int(r.n), &a)
 	o.ledger.Open(o.c.now, acc.xor, acc.mask, r)

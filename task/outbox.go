@@ -320,8 +320,8 @@ func (o *outbox) dispatch(l *lane, p *tuple.Parcel) {
 		pr.free = append(pr.free, p)
 		return
 	}
-	if tap := o.c.set.Tap; tap != nil && p.Len() == 1 {
-		tap.Send(p)
+	if probe := o.c.set.Probe; probe != nil && p.Len() == 1 {
+		probe.Send(p)
 	}
 	if (len(pr.kept) == 0 || p.Marker && mutation.Is(mutation.MarkerOvertakes)) && pr.ref != nil && pr.may(p) {
 		o.send(pr, p)
@@ -372,8 +372,8 @@ func (o *outbox) recode(pr *pair, p *tuple.Parcel) *tuple.Parcel {
 	if err := tuple.DecodeParcel(b, q, p.Schema); err != nil {
 		panic(err)
 	}
-	if tap := o.c.set.Tap; tap != nil {
-		tap.Recode(p, q)
+	if probe := o.c.set.Probe; probe != nil {
+		probe.Recode(p, q)
 	}
 	p.Reset()
 	pr.free = append(pr.free, p)

@@ -11,14 +11,14 @@ import (
 // run emits n messages of one tree, with indices from a.index on: cells of a
 // segment of a batch.
 func (o *outbox) run(seg *spout.Segment, cells []tuple.Cell, n int, a *anchor) {
-	if tap := o.c.set.Tap; tap != nil && tap.Message != nil {
-		o.tapRun(tap, seg, cells, n, a)
+	if probe := o.c.set.Probe; probe != nil && probe.Message != nil {
+		o.probeRun(probe, seg, cells, n, a)
 		return
 	}
 	o.spread(seg, cells, n, a)
 }
 
-// spread is run without the tap.
+// spread is run without the probe.
 func (o *outbox) spread(seg *spout.Segment, cells []tuple.Cell, n int, a *anchor) {
 	s := &o.streams[seg.Stream]
 	s.emitted += int64(n)

@@ -53,8 +53,8 @@ type Settings struct {
 	// be emitted as one tree, for the first time or again. The rest is as with Verdict.
 	Tree func(tree tuple.TreeID, b *spout.Batch, first, n int)
 
-	// Tap, if not nil, is told everything; see there.
-	Tap *Tap
+	// Probe, if not nil, is told everything; see there.
+	Probe *Probe
 
 	// Share is what this node has of the run; nil: all of it.
 	Share *Share

@@ -155,8 +155,8 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 	c.born = s.ctx.Now() + c.pause
 	c.ref = s.ctx.Spawn(s.ms[id].Name, b)
 	s.ctx.Watch(c.ref)
-	if tap := s.set.Tap; tap != nil && tap.Spawned != nil {
-		tap.Spawned(Peer{Task: id, Life: c.life, Ref: c.ref})
+	if probe := s.set.Probe; probe != nil && probe.Spawned != nil {
+		probe.Spawned(Peer{Task: id, Life: c.life, Ref: c.ref})
 	}
 	if s.draining && drains(s.plan.Node(id)) && !mutation.Is(mutation.DrainForgotten) {
 		s.ctx.Send(c.ref, Drain{})

@@ -195,7 +195,7 @@ func (g *game) hook(plan *topology.Plan, set *task.Settings) error {
 			}
 		}
 	}
-	set.Tap = &task.Tap{
+	set.Probe = &task.Probe{
 		Tree: func(tuple.TreeID, *spout.Batch, int, int) {}, Emit: func(tuple.TaskID, int, *tuple.Row) {},
 		Send: func(*tuple.Parcel) {}, Take: func(*tuple.Parcel) {}, Executed: func(*tuple.Parcel) {},
 		Failed: func(*tuple.Parcel, error) {}, Spawned: func(task.Peer) {}, Learned: func(tuple.TaskID, task.Peer) {},

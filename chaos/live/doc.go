@@ -10,7 +10,7 @@
 //	                     0, and nothing failed: executed to the end
 //
 // The record hears of emissions and executions from wrappers around the sources and
-// bolts and from a task.Tap. Egret's ledgers, counters and verdicts have no part in it:
+// bolts and from a task.Probe. Egret's ledgers, counters and verdicts have no part in it:
 // when Egret says that a message is done, by a verdict or by the position that it
 // commits, the record is asked whether it is. A position that a reader gives carries the
 // ordinal, so a message that is read again after the death of its spout is the same one.

@@ -120,7 +120,7 @@ func (r *record) install(plan *topology.Plan, set *task.Settings) {
 			verdict(v)
 		}
 	}
-	set.Tap = &task.Tap{
+	set.Probe = &task.Probe{
 		Tree: r.tree, Emit: r.emit, Take: r.take, Failed: r.failed, Spawned: r.lives.born,
 		Retain: r.retain, Settled: r.settled, Void: r.void, Anchored: r.anchored,
 		Executed: r.emptied, Own: r.during, Collected: r.collected,

@@ -184,7 +184,7 @@ func (h *halves) begin(seed uint64) *halves {
 			h.notices = append(h.notices, e.Text)
 		}
 	}
-	set.Store, set.Tap = nil, nil
+	set.Store, set.Probe = nil, nil
 	set.MaxPending = 24
 	h.set = &set
 	plan := h.plan(1)
@@ -203,7 +203,7 @@ func (h *halves) begin(seed uint64) *halves {
 	for n := range h.hubs {
 		s := *h.set
 		s.Share = h.share(n)
-		s.Tap = nil
+		s.Probe = nil
 		h.hubs[n].sup = h.w.Spawn(fmt.Sprintf("sup%d", n), task.NewSupervisor(plan, &s, h.metrics(n, plan), func(error) {}))
 	}
 	return h

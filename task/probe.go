@@ -9,16 +9,16 @@ import (
 	"github.com/egretstream/egret/tuple"
 )
 
-// A Tap is told what the tasks of a run do, for tests and for chaos/live. Its functions
+// A Probe is told what the tasks of a run do, for tests and for chaos/live. Its functions
 // are called by several tasks at the same time, and for one task one after the other.
 // They keep no row and no tuple, and must not wait, except Tick. All are set, but for
 // Message, Spawned, Tick and Collected.
-type Tap struct {
+type Probe struct {
 	// Tree says that messages first to first+n-1 of a batch are about to be emitted
 	// as one tree: the next n calls of Message.
 	Tree func(tree tuple.TreeID, b *spout.Batch, first, n int)
 	// Message says that a task emits a message of its own, or emits it again. If it is
-	// nil, the messages of a tree are emitted together, as without a tap.
+	// nil, the messages of a tree are emitted together, as without a probe.
 	Message func(task tuple.TaskID, stream int, r *tuple.Row)
 	// Emit says that a task emits a tuple while it executes one.
 	Emit func(task tuple.TaskID, stream int, r *tuple.Row)
@@ -73,51 +73,51 @@ func Hook(ctx context.Context, plan *topology.Plan, set *Settings) error {
 	return nil
 }
 
-// A tapped is an outbox whose tuples are told to the tap.
-type tapped struct{ *outbox }
+// A probed is an outbox whose tuples are told to the probe.
+type probed struct{ *outbox }
 
-func (t tapped) Put(stream int, r *tuple.Row) {
+func (t probed) Put(stream int, r *tuple.Row) {
 	if t.own == nil { // else publish tells
-		t.c.set.Tap.Emit(t.c.id, stream, r)
+		t.c.set.Probe.Emit(t.c.id, stream, r)
 	}
 	t.outbox.Put(stream, r)
-	if tap := t.c.set.Tap; t.own != nil && tap.Collected != nil {
-		tap.Collected(t.c.id)
+	if probe := t.c.set.Probe; t.own != nil && probe.Collected != nil {
+		probe.Collected(t.c.id)
 	}
 }
 
-// Anchored returns a sink whose tuples are told to the tap.
-func (t tapped) Anchored(hs []*bolt.Held) bolt.Sink {
-	return tappedAnchor{t.outbox.Anchored(hs), t.outbox, hs}
+// Anchored returns a sink whose tuples are told to the probe.
+func (t probed) Anchored(hs []*bolt.Held) bolt.Sink {
+	return probedAnchor{t.outbox.Anchored(hs), t.outbox, hs}
 }
 
-// A tappedAnchor is the sink of a collector that Anchor has made.
-type tappedAnchor struct {
+// A probedAnchor is the sink of a collector that Anchor has made.
+type probedAnchor struct {
 	bolt.Sink
 	out *outbox
 	to  []*bolt.Held
 }
 
-func (t tappedAnchor) Put(stream int, r *tuple.Row) {
-	t.out.c.set.Tap.Anchored(t.out.c.id, stream, r, t.to)
+func (t probedAnchor) Put(stream int, r *tuple.Row) {
+	t.out.c.set.Probe.Anchored(t.out.c.id, stream, r, t.to)
 	t.Sink.Put(stream, r)
 }
 
 // sink returns where the collector of a bolt puts its tuples.
 func (o *outbox) sink() bolt.Sink {
-	if o.c.set.Tap != nil {
-		return tapped{o}
+	if o.c.set.Probe != nil {
+		return probed{o}
 	}
 	return o
 }
 
-// tapRun is run, one message at a time.
-func (o *outbox) tapRun(tap *Tap, seg *spout.Segment, cells []tuple.Cell, n int, a *anchor) {
+// probeRun is run, one message at a time.
+func (o *outbox) probeRun(probe *Probe, seg *spout.Segment, cells []tuple.Cell, n int, a *anchor) {
 	w := len(seg.Kinds)
 	if n == 1 {
 		row := tuple.RowOf(seg.Kinds)
 		row.Cells = cells
-		tap.Message(o.c.id, seg.Stream, &row)
+		probe.Message(o.c.id, seg.Stream, &row)
 		o.spread(seg, cells, 1, a)
 		return
 	}
@@ -127,17 +127,17 @@ func (o *outbox) tapRun(tap *Tap, seg *spout.Segment, cells []tuple.Cell, n int,
 			b = new(*a)
 			b.index += uint16(i)
 		}
-		o.tapRun(tap, seg, cells[i*w:(i+1)*w], 1, b)
+		o.probeRun(probe, seg, cells[i*w:(i+1)*w], 1, b)
 	}
 }
 
-// A tickNow is what the tap has returned to a bolt task.
+// A tickNow is what the probe has returned to a bolt task.
 type tickNow struct{ tick bool }
 
-// askTap waits, elsewhere, until the tap wants a tick.
-func (t *boltTask) askTap(alive context.Context) {
-	tap, id, b := t.set.Tap, t.id, t.bolt
-	t.ctx.Block(func() any { return tickNow{tap.Tick(alive, id, b)} })
+// askProbe waits, elsewhere, until the probe wants a tick.
+func (t *boltTask) askProbe(alive context.Context) {
+	probe, id, b := t.set.Probe, t.id, t.bolt
+	t.ctx.Block(func() any { return tickNow{probe.Tick(alive, id, b)} })
 }
 
 func (t *boltTask) tickNow(m tickNow) {
@@ -150,12 +150,12 @@ func (t *boltTask) tickNow(m tickNow) {
 		t.callTick()
 	}
 	if !t.dead {
-		t.askTap(t.alive)
+		t.askProbe(t.alive)
 	}
 }
 
-func (t *boltTask) tapFailed(p *tuple.Parcel, err error) {
-	if tap := t.set.Tap; tap != nil {
-		tap.Failed(p, err)
+func (t *boltTask) probeFailed(p *tuple.Parcel, err error) {
+	if probe := t.set.Probe; probe != nil {
+		probe.Failed(p, err)
 	}
 }
