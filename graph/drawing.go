@@ -5,7 +5,8 @@ import (
 )
 
 // A Drawing is a picture as data, for a page that draws it again and again with other
-// numbers. Lengths are pixels. Nothing in it overlaps; see the package.
+// numbers. Lengths are pixels. Nothing in it overlaps; see the package. Its boxes have room for
+// four rows of text, its labels for one more below the line.
 type Drawing struct {
 	Width      int    `json:"width"`
 	Height     int    `json:"height"`
@@ -46,7 +47,7 @@ type Edge struct {
 
 // Draw lays a plan out.
 func Draw(p *topology.Plan) *Drawing {
-	l := arrange(p)
+	l := arrange(p, live)
 	up := header // a page has a header of its own
 	d := &Drawing{Width: l.w, Height: l.h - up, About: description(p)}
 	for _, s := range l.boxes {

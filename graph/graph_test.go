@@ -138,19 +138,20 @@ func TestNothingOverlaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, err := topology.New("random", drawTopology(t)).Build(topology.Options{})
 		require.NoError(t, err)
-		l := arrange(p)
+		l := arrange(p, rapid.SampledFrom([]least{still, live}).Draw(t, "least"))
 		require.Len(t, l.boxes, len(p.Components))
 		var all []rect
 		owner := map[int]*line{}
 		for c, s := range l.boxes {
-			require.GreaterOrEqual(t, s.w, boxWidth(&p.Components[c]))
+			require.GreaterOrEqual(t, s.w, max(l.least.boxWidth, boxWidth(&p.Components[c])))
+			require.GreaterOrEqual(t, s.h, l.least.boxHeight)
 			all = append(all, s.rect(p.Components[c].Name))
 		}
 		inputs := 0
 		for _, ln := range l.lines {
 			inputs++
 			owner[len(all)] = ln
-			require.GreaterOrEqual(t, ln.label.w, labelWidth(ln))
+			require.GreaterOrEqual(t, ln.label.w, max(l.least.labelWidth, labelWidth(ln)))
 			all = append(all, ln.label.rect("label "+ln.above))
 		}
 		for i := range p.Components {
@@ -247,13 +248,13 @@ func drawTopology(t *rapid.T) func(*topology.Builder) {
 // Lines that need not cross do not.
 func TestNoNeedlessCrossings(t *testing.T) {
 	for name, want := range map[string]int{"wordcount": 0, "alone": 0, "long": 0, "orders": 2} {
-		require.Equal(t, want, arrange(build(t, name)).crossings(), name)
+		require.Equal(t, want, arrange(build(t, name), still).crossings(), name)
 	}
 }
 
 // A chain is one straight line.
 func TestChainIsLevel(t *testing.T) {
-	for _, ln := range arrange(build(t, "wordcount")).lines {
+	for _, ln := range arrange(build(t, "wordcount"), still).lines {
 		for _, h := range ln.hops {
 			_, y0, _, y1 := h.ends()
 			require.Equal(t, y0, y1)

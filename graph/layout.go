@@ -10,7 +10,6 @@ import (
 const (
 	margin    = 24
 	header    = 64 // above the picture
-	boxHeight = 54 // least
 	portGap   = 18 // between two lines at a box, as long as it is high enough
 	apart     = 26 // between two boxes of a column
 	near      = 10 // between a label or a line and what is next
@@ -20,9 +19,18 @@ const (
 	mostGap   = 110
 )
 
+// A least is what boxes and labels take at least.
+type least struct{ boxWidth, boxHeight, labelWidth int }
+
+var (
+	still = least{boxWidth: 84, boxHeight: 54}
+	live  = least{boxWidth: 156, boxHeight: 88, labelWidth: 76} // four rows with numbers, and a rate below a line
+)
+
 // A layout is where everything stands.
 type layout struct {
 	p      *topology.Plan
+	least  least
 	boxes  []*spot // by component
 	lines  []*line
 	column [][]*spot // from the left, each from above
@@ -57,8 +65,8 @@ type line struct {
 }
 
 // arrange lays a plan out.
-func arrange(p *topology.Plan) *layout {
-	l := &layout{p: p}
+func arrange(p *topology.Plan, of least) *layout {
+	l := &layout{p: p, least: of}
 	l.stand()
 	l.order()
 	l.ports()
@@ -92,7 +100,7 @@ func (l *layout) stand() {
 	for c := range l.p.Components {
 		n := &l.p.Components[c]
 		ins, outs := len(n.Inputs), len(n.Outputs)
-		s := &spot{component: c, col: 2 * depth[c], w: boxWidth(n), h: max(boxHeight, portGap*max(ins, outs)+8)}
+		s := &spot{component: c, col: 2 * depth[c], w: max(l.least.boxWidth, boxWidth(n)), h: max(l.least.boxHeight, portGap*max(ins, outs)+8)}
 		l.boxes = append(l.boxes, s)
 		l.add(s)
 		for k, in := range n.Inputs {
@@ -103,7 +111,7 @@ func (l *layout) stand() {
 				x := &spot{component: -1, col: col, h: lineRoom}
 				if col == s.col-1 {
 					x.label, ln.label = ln, x
-					x.w, x.h = labelWidth(ln), labelRoom
+					x.w, x.h = max(l.least.labelWidth, labelWidth(ln)), labelRoom
 				}
 				l.add(x)
 				ln.hop(at, x)

@@ -37,7 +37,7 @@ const style = `
 // SVG returns a picture of p that stands by itself: it refers to nothing outside,
 // and follows the reader's choice of light or dark.
 func SVG(p *topology.Plan) string {
-	l := arrange(p)
+	l := arrange(p, still)
 	var b strings.Builder
 	id := "egret-" + html.EscapeString(p.Topology)
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-labelledby="%s-title %s-desc">`+"\n",

@@ -52,7 +52,7 @@ func about(n *topology.Node) string {
 }
 
 func boxWidth(n *topology.Node) int {
-	return max(84, 36+max(width(short(n.Name), nameSize, true), width(about(n), smallSize, false)))
+	return 36 + max(width(short(n.Name), nameSize, true), width(about(n), smallSize, false))
 }
 
 // labelOf returns the texts above and below the line of a subscription: the
