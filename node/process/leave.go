@@ -19,7 +19,7 @@ import (
 const (
 	leavingFile = "leaving" // in the data directory: the node drains itself, and nobody else has asked for that
 	leaveLook   = 50 * time.Millisecond
-	goodbye     = 2 * time.Second
+	goodbye     = 10 * time.Second // at most: it is short but on a machine that has no time
 	dismissal   = 5 * time.Second
 )
 
@@ -90,9 +90,11 @@ func (p *Process) Depart(ctx context.Context) error {
 		}
 		if tasks == 0 {
 			p.handOver(ctx)
-			err := p.Leave(goodbye)
+			if err := p.Leave(goodbye); err != nil { // it has no task any more, so that costs nothing
+				p.log.Warn("this node goes, and the others may take it for dead: " + err.Error())
+			}
 			p.dismissed(ctx)
-			return err
+			return nil
 		}
 		if !pause(ctx) {
 			return fmt.Errorf("%d tasks are still here: %w", tasks, context.Cause(ctx))
