@@ -27,7 +27,7 @@ func TestJoinsAndLeaves(t *testing.T) {
 		p, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Join: []string{b.Addr()}, Program: program(top)})
 		require.NoError(t, err)
 		until(t, b, "it is there", func(v *node.View) bool { return alive(v) == 3 })
-		require.NoError(t, p.Leave(5*time.Second))
+		require.NoError(t, p.Leave(time.Minute))
 		require.NoError(t, p.Close())
 		until(t, a, "it has gone", func(v *node.View) bool { return alive(v) == 2 })
 		until(t, b, "it has gone", func(v *node.View) bool { return alive(v) == 2 })
