@@ -38,6 +38,8 @@ const (
 	NoQuorum  = "no-quorum" // nothing can be changed now: 503
 	NotHere   = "not-here"  // this run has no such thing, such as letters without a state directory: 404
 	Busy      = "busy"      // too many ask for it: 429
+	NoToken   = "no-token"  // it is not known who asks: 401
+	Broken    = "broken"    // what is looked at cannot be read now: 503
 )
 
 // An Error is for who has asked.
