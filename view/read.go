@@ -1,6 +1,8 @@
 package view
 
 import (
+	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/egretstream/egret/metrics"
@@ -13,8 +15,29 @@ type Own struct {
 	Name      string     `json:"name"`
 	Help      string     `json:"help"`
 	Kind      string     `json:"kind"` // counter, gauge or histogram
-	Value     float64    `json:"value"`
+	Value     Number     `json:"value"`
 	Histogram *Histogram `json:"histogram,omitempty"`
+}
+
+// A Number is one that may be none: then, and if it is infinite, it is null in JSON, which
+// knows of nothing of that kind.
+type Number float64
+
+// MarshalJSON returns the number, or null.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if f := float64(n); math.IsNaN(f) || math.IsInf(f, 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// UnmarshalJSON reads a number; null is none.
+func (n *Number) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*n = Number(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(text, (*float64)(n))
 }
 
 // Read returns what a task has done. It may be called at any time; counts are those of a
@@ -40,9 +63,9 @@ func Read(p *topology.Plan, id tuple.TaskID, m *metrics.Task) Task {
 		o := Own{Name: x.Name, Help: x.Help, Kind: x.Kind.String()}
 		switch x.Kind {
 		case metrics.CounterKind:
-			o.Value = float64(x.Counter.Load())
+			o.Value = Number(x.Counter.Load())
 		case metrics.GaugeKind:
-			o.Value = x.Gauge.Load()
+			o.Value = Number(x.Gauge.Load())
 		default:
 			o.Histogram = read(x.Histogram)
 		}
