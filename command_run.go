@@ -98,6 +98,7 @@ type runOptions struct {
 	config    Config
 	json      bool
 	metrics   string // address
+	http      httpOptions
 }
 
 func (o *runOptions) flags(f *pflag.FlagSet) {
@@ -108,6 +109,7 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.config.StateDir, "state", os.Getenv(stateVariable), "directory in which positions and dead letters survive (default: $"+stateVariable+", else none)")
 	f.BoolVar(&o.config.Reset, "reset", false, "forget the positions in the state directory and read everything again")
 	f.BoolVar(&o.json, "json", false, "print the statistics on stderr as JSON")
+	o.http.flags(f)
 	f.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus at this address, as in 127.0.0.1:9090; port 0: any that is free")
 	f.BoolVar(&o.config.MetricsPerTask, "metrics-per-task", false, "show in them each task by itself")
 }
@@ -218,7 +220,9 @@ func (o *runOptions) build() (Config, error) {
 
 func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 	config, err := o.build()
-	if err != nil {
+	var herr error
+	config.HTTP, herr = o.http.build()
+	if err := errors.Join(err, herr); err != nil {
 		return &usageError{err}
 	}
 	stderr := c.ErrOrStderr()
@@ -238,22 +242,25 @@ func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 		config.Metrics = registry
 		server, err := scrape.Listen(o.metrics, registry, slog.Default())
 		if err != nil {
-			err = fmt.Errorf("--metrics: %w", err)
-			if _, ok := errors.AsType[*net.OpError](err); ok {
-				return &placeError{err}
-			}
-			return &usageError{err}
+			return serveError(fmt.Errorf("--metrics: %w", err))
 		}
 		defer server.Close()
 		fmt.Fprintln(stderr, "metrics: "+server.URL)
 	}
 	r, err := Start(c.Context(), t, config)
-	if errors.Is(err, ErrState) {
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrState):
 		return &runError{err}
-	} else if err != nil {
+	case errors.Is(err, errHTTP):
+		return serveError(err)
+	default:
 		return &usageError{err}
 	}
 	started.Store(true)
+	if r.URL() != "" {
+		fmt.Fprintln(stderr, "page: "+r.URL())
+	}
 	show := newProgress(stderr)
 	show.lines = !o.json
 	beat := time.NewTicker(200 * time.Millisecond)
@@ -289,6 +296,14 @@ func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 			}
 		}
 	}
+}
+
+// serveError says whose mistake it is that nothing can be served at an address.
+func serveError(err error) error {
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return &placeError{err}
+	}
+	return &usageError{err}
 }
 
 // A progress rewrites one line on a terminal. Elsewhere it is silent, or writes a

@@ -113,6 +113,10 @@ type Config struct {
 	// were not. Default: slog.Default().
 	Logger *slog.Logger
 
+	// HTTP serves a page to look at the run, an API and metrics, until it has ended.
+	// Default: none.
+	HTTP HTTP
+
 	// Metrics is where the run registers its metrics when it starts, and takes them
 	// back at its end; docs/metrics.md lists them. Runs of different topologies may
 	// share one. They are read when it is asked for them and cost nothing between; a

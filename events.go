@@ -19,13 +19,16 @@ import (
 // any goroutine.
 type events struct {
 	topology string
+	node     string // "": a run without a cluster
 	logger   *slog.Logger
+	book     book     // all of them
 	stacks   sync.Map // of panics, by where and why: those that were logged
 	noise    noise    // and what was not
 }
 
-// tell logs what people should hear of.
+// tell logs what people should hear of, and keeps it for those who look.
 func (v *events) tell(e task.Event) {
+	v.note(e)
 	switch e := e.(type) {
 	case *task.Died:
 		if log := v.about(e.Task, "task died"); log != nil {

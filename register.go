@@ -16,10 +16,7 @@ func (r *Running) register() (unregister func(), err error) {
 	if to == nil {
 		return func() {}, nil
 	}
-	c := scrape.New(scrape.Run{
-		Plan: r.plan, Tasks: r.ms, Began: r.began, PerTask: r.config.MetricsPerTask,
-		MaxPendingBytes: r.config.MaxPendingBytes,
-	})
+	c := r.collector()
 	if err := to.Register(c); err != nil {
 		if _, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 			return nil, fmt.Errorf("config: Metrics has a topology %s already, which is running: use another registry or another name", r.plan.Topology)
@@ -27,6 +24,13 @@ func (r *Running) register() (unregister func(), err error) {
 		return nil, fmt.Errorf("config: Metrics: register topology %s: %w", r.plan.Topology, err)
 	}
 	return func() { to.Unregister(c) }, nil
+}
+
+func (r *Running) collector() *scrape.Collector {
+	return scrape.New(scrape.Run{
+		Plan: r.plan, Tasks: r.ms, Began: r.began, PerTask: r.config.MetricsPerTask,
+		MaxPendingBytes: r.config.MaxPendingBytes,
+	})
 }
 
 // newRegistry returns what a command serves: the process, and what will run in it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/egretstream/egret/actor"
@@ -54,12 +55,15 @@ type Running struct {
 	sup     actor.Ref
 	began   time.Time
 	config  Config
+	ending  atomic.Bool   // it was asked to end
+	over    chan struct{} // closed when it is known how the run went
 	ended   chan struct{} // closed when nothing runs any more
 	events  events        // as they are logged
 	names   metrics.Names // of the bolts' own metrics
 	state   *disk.Store   // nil: none
+	served  *served       // nil: nothing is
 	resumed bool          // it had positions
-	elapsed time.Duration // these two are written before ended is closed
+	elapsed time.Duration // these two are written before over is closed
 	err     error
 }
 
@@ -73,8 +77,8 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 	if err != nil {
 		return nil, err
 	}
-	r := &Running{plan: plan, config: c, ended: make(chan struct{}), began: time.Now()}
-	r.events.topology, r.events.logger = plan.Topology, c.Logger
+	r := &Running{plan: plan, config: c, over: make(chan struct{}), ended: make(chan struct{}), began: time.Now()}
+	r.events.topology, r.events.node, r.events.logger = plan.Topology, localNode, c.Logger
 	set := c.settings()
 	set.Event, set.Began = r.events.tell, r.began
 	if err := task.Hook(ctx, plan, set); err != nil {
@@ -88,9 +92,12 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 		r.ms = append(r.ms, metrics.NewTask(plan.TaskName(tuple.TaskID(id)), len(n.Streams), len(n.Inputs)))
 		r.ms[id].Own.Names = &r.names
 	}
+	if err := r.listen(); err != nil {
+		return nil, errors.Join(err, r.closeState())
+	}
 	unregister, err := r.register()
 	if err != nil {
-		return nil, errors.Join(err, r.closeState())
+		return nil, errors.Join(err, r.served.close(), r.closeState())
 	}
 	r.host = host.New(host.Config{Seed: c.Seed, Logger: c.Logger})
 	done := make(chan error, 2) // of the supervisor and of its guard
@@ -98,6 +105,7 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 		supervisor: task.NewSupervisor(plan, set, r.ms, func(err error) { done <- err }),
 		ended:      func(err error) { done <- err },
 	})
+	r.served.serve(r)
 	stop := context.AfterFunc(ctx, r.Drain)
 	go func() { // ends with the run; Wait waits for it
 		err := <-done
@@ -108,6 +116,10 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 		r.elapsed = time.Since(r.began)
 		r.err = r.outcome(err)
 		r.events.quiet()
+		close(r.over)
+		if err := r.served.close(); err != nil {
+			c.Logger.Warn("http: "+err.Error(), "topology", plan.Topology)
+		}
 		unregister()
 		close(r.ended)
 	}()
@@ -116,10 +128,16 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 
 // Drain ends the run in good order: sources are read no further and what is open
 // is finished, within Config.StopTimeout. It returns at once; see Wait.
-func (r *Running) Drain() { r.host.Send(r.sup, task.DrainBy{Deadline: r.config.StopTimeout}) }
+func (r *Running) Drain() {
+	r.ending.Store(true)
+	r.host.Send(r.sup, task.DrainBy{Deadline: r.config.StopTimeout})
+}
 
 // Stop ends the run without finishing what is open.
-func (r *Running) Stop() { r.host.Send(r.sup, task.Stop{}) }
+func (r *Running) Stop() {
+	r.ending.Store(true)
+	r.host.Send(r.sup, task.Stop{})
+}
 
 // Wait waits until nothing of the run is left and says how it went.
 func (r *Running) Wait() (*Stats, error) {
@@ -131,7 +149,7 @@ func (r *Running) Wait() (*Stats, error) {
 func (r *Running) Stats() *Stats {
 	elapsed := time.Since(r.began)
 	select {
-	case <-r.ended:
+	case <-r.over:
 		elapsed = r.elapsed
 	default:
 	}

@@ -78,7 +78,7 @@ func New(c Config) *Server {
 			EnableOpenMetrics: true, MaxRequestsInFlight: mostScrapes, Timeout: lookTime,
 		}))
 	}
-	s.mux.Handle("GET /", page.Handler())
+	s.mux.Handle("/", page.Handler())
 	s.watch = newWatch(c.Source, c.Log)
 	return s
 }

@@ -72,7 +72,7 @@ func ReadSecret(file string) (Secret, error) {
 		}
 		return s, nil
 	}
-	text, err := readPrivate(file)
+	text, err := ReadPrivate(file)
 	if err != nil {
 		return Secret{}, fmt.Errorf("file of the secret: %w", err)
 	}
@@ -83,7 +83,8 @@ func ReadSecret(file string) (Secret, error) {
 	return s, nil
 }
 
-func readPrivate(file string) (string, error) {
+// ReadPrivate reads a short text from a file, and refuses one that others may read.
+func ReadPrivate(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return "", err
@@ -99,7 +100,7 @@ func readPrivate(file string) (string, error) {
 	// A group may read it: that is how container platforms hand out secrets. On Windows
 	// the bits say nothing.
 	if mode := info.Mode().Perm(); mode&0o027 != 0 && runtime.GOOS != "windows" {
-		return "", fmt.Errorf("%s can be read or written by others (mode %04o): whoever reads it can join the cluster; chmod 600 %[1]s", file, mode)
+		return "", fmt.Errorf("%s can be read or written by others (mode %04o): whoever reads it may do what its owner may; chmod 600 %[1]s", file, mode)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, mostSecret+3))
 	if err != nil {

@@ -97,7 +97,7 @@ func TestReadSecret(t *testing.T) {
 		{"a line", newText + "\n", 0o400, ""},
 		{"a line of Windows", newText + "\r\n", 0o600, ""},
 		{"for a group", newText, 0o640, ""},
-		{"for all", newText, 0o644, "can be read or written by others (mode 0644): whoever reads it can join the cluster; chmod 600 "},
+		{"for all", newText, 0o644, "can be read or written by others (mode 0644): whoever reads it may do what its owner may; chmod 600 "},
 		{"written by a group", newText, 0o660, "by others (mode 0660)"},
 		{"empty", "", 0o600, "is empty"},
 		{"only a line", "\n", 0o600, "a secret of 0 bytes"},
