@@ -40,6 +40,7 @@ func begin(w http.ResponseWriter, lines bool) (*stream, error) {
 // sent sends text, and waits for a slow client only so long.
 func (s *stream) sent(text string) error {
 	_ = s.control.SetWriteDeadline(time.Now().Add(slowest)) // where there is one
+	defer func() { _ = s.control.SetWriteDeadline(time.Time{}) }()
 	if _, err := s.w.Write([]byte(text)); err != nil {
 		return err
 	}

@@ -190,3 +190,5 @@ func post(h http.Handler, target, body string, headers ...string) *httptest.Resp
 	kind, value, _ := strings.Cut(asJSON, "\x00")
 	return asked(h, "POST", target, body, append([]string{kind, value}, headers...)...)
 }
+
+func unmarshal(text string, into any) error { return json.Unmarshal([]byte(text), into) }
