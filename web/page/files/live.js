@@ -1,0 +1,126 @@
+// One connection to the server, for as long as somebody looks: it comes back by itself, and
+// says how it is.
+
+import { events, ask, of, Refusal } from "./api.js";
+
+const SILENCE = 6000; // ms without a sign of life until a connection is taken for dead
+const PAUSES = [500, 1000, 2000, 4000]; // ms before it is tried again
+
+// A Live gives what the server says of a topology, or of all if that is null, to hear(event,
+// data). Besides the server's events these are "history", a list of points, and "state":
+// {name: connecting, live, lost, refused or ended; since; error}.
+export class Live {
+  constructor(topology, hear) {
+    this.topology = topology;
+    this.hear = hear;
+    this.state = { name: "connecting", since: Date.now() };
+    this.last = 0; // when something was heard
+    this.latest = null; // moment of the last point
+    this.fails = 0;
+    this.watch = setInterval(() => this.look(), 1000);
+    this.seen = () => (document.hidden ? this.stop() : this.go());
+    document.addEventListener("visibilitychange", this.seen);
+    this.go();
+  }
+
+  close() {
+    this.closed = true;
+    clearInterval(this.watch);
+    document.removeEventListener("visibilitychange", this.seen);
+    this.stop();
+  }
+
+  stop() {
+    clearTimeout(this.again);
+    this.abort?.abort();
+    this.abort = null;
+  }
+
+  be(name, error) {
+    if (this.closed) return;
+    if (this.state.name !== name) this.state = { name, since: name === "lost" ? this.last || Date.now() : Date.now() };
+    this.state.error = error;
+    this.hear("state", this.state);
+  }
+
+  // look is the clock of a connection that is silent.
+  look() {
+    if (this.state.name === "live" && Date.now() - this.last > SILENCE) {
+      this.stop();
+      this.later();
+    } else if (this.state.name === "lost") {
+      this.hear("state", this.state); // it shows for how long
+    }
+  }
+
+  later(error) {
+    this.be("lost", error);
+    this.again = setTimeout(() => this.go(), PAUSES[Math.min(this.fails++, PAUSES.length - 1)]);
+  }
+
+  async go() {
+    if (this.closed || this.abort || document.hidden) return;
+    const abort = (this.abort = new AbortController());
+    try {
+      if (this.topology !== null) await this.history(abort.signal);
+      const path = this.topology === null ? "live" : `live?topology=${encodeURIComponent(this.topology)}`;
+      for await (const { event, data } of events(path, abort.signal)) this.take(event, data);
+      throw new Refusal(0, "no-answer", "The server has closed the connection.");
+    } catch (e) {
+      if (this.abort !== abort) return; // stopped on purpose
+      this.abort = null;
+      this.failed(e);
+    }
+  }
+
+  failed(e) {
+    if (this.state.name === "ended") return;
+    if ([401, 403, 404].includes(e.status)) {
+      this.be("refused", e);
+      if (e.status === 404) this.again = setTimeout(() => this.go(), PAUSES.at(-1)); // it may begin yet
+      return;
+    }
+    if (!(e instanceof Refusal)) console.warn(e); // a fault of the page: say where
+    this.later(e);
+  }
+
+  take(event, data) {
+    this.last = Date.now();
+    this.fails = 0;
+    if (event === "ended") this.be("ended");
+    else if (event) this.be("live");
+    if (event === "point") this.latest = data.at;
+    if (event) this.hear(event, data);
+  }
+
+  // history is what was missed.
+  async history(signal) {
+    const since = this.latest ? `?since=${encodeURIComponent(this.latest)}` : "";
+    const points = await ask(of(this.topology, "history") + since, undefined, signal);
+    if (points.length) this.latest = points.at(-1).at;
+    this.hear("history", points);
+  }
+}
+
+// every asks now and then, while the page is looked at, and gives take the answer, or the
+// Refusal. It returns a function that ends it.
+export function every(ms, path, take) {
+  const abort = new AbortController();
+  let timer;
+  const turn = async () => {
+    if (!document.hidden) {
+      try {
+        take(await ask(path, undefined, abort.signal), null);
+      } catch (e) {
+        if (abort.signal.aborted) return;
+        take(null, e);
+      }
+    }
+    if (!abort.signal.aborted) timer = setTimeout(turn, ms);
+  };
+  turn();
+  return () => {
+    clearTimeout(timer);
+    abort.abort();
+  };
+}

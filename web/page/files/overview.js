@@ -1,0 +1,123 @@
+// What there is: topologies and nodes.
+
+import { el, svg, table, put, text, attr, show, bar, sentence } from "./dom.js";
+import { count, rate, share, time, bytes, quantile, many, NONE } from "./format.js";
+import { every } from "./live.js";
+import { of } from "./api.js";
+import { status, failures } from "./words.js";
+import { confirm } from "./actions.js";
+
+const WIDE = 300; // points of a sparkline: five minutes
+
+export class Overview {
+  topology = null;
+
+  constructor(who) {
+    this.who = who;
+    this.sparks = new Map();
+    this.topologies = table("Topologies", this.columns(), (t) => t.topology);
+    this.nodes = table("Nodes", this.nodeColumns(), (n) => n.node);
+    this.window = el("p", { class: "soft" });
+    this.warning = el("p", { class: "banner", hidden: true });
+    this.empty = el("div", { hidden: true }, sentence("No topology runs here."), el("p", { class: "soft" }, "Submit one with ", el("code", { text: "egret submit" }), ", and it appears."));
+    this.list = el("section", {}, el("h1", { text: "Topologies" }), this.window, this.topologies, this.empty);
+    this.machines = el("section", {}, el("h2", { text: "Nodes" }), this.nodes);
+    this.loading = sentence("Waiting for the first numbers …");
+    this.root = el("div", { class: "overview" }, this.warning, this.loading, this.list, this.machines);
+    show(this.list, false);
+    show(this.machines, false);
+  }
+
+  close() {
+    for (const s of this.sparks.values()) s.stop();
+  }
+
+  go() {}
+
+  refuse(error) {
+    show(this.loading, true);
+    text(this.loading, error.message);
+  }
+
+  hear(event, data) {
+    if (event !== "overview") return;
+    this.cluster = data.cluster;
+    show(this.loading, false);
+    show(this.list, true);
+    show(this.machines, data.nodes.length > 0);
+    show(this.empty, data.topologies.length === 0);
+    show(this.topologies, data.topologies.length > 0);
+    show(this.warning, Boolean(data.cluster) && !data.quorum);
+    text(this.warning, "No quorum: what runs goes on, but nothing can be changed until most of the voting nodes answer.");
+    const all = many(data.topologies.reduce((n, t) => n + t.tasks, 0), "task");
+    text(this.window, data.window_ns ? `${all}. Rates, loads and latencies are those of the last ${time(data.window_ns).short}.` : `${all}.`);
+    this.topologies.rows(data.topologies);
+    this.nodes.rows(data.nodes);
+  }
+
+  columns() {
+    return [
+      { name: "Topology", class: "name", make: (td, t) => td.append(el("a", { href: `#/t/${encodeURIComponent(t.topology)}`, text: t.topology }), el("small")), update: (td, t) => text(td.lastChild, `${t.guarantee}, ${many(t.tasks, "task")}`) },
+      { name: "Status", make: (td) => td.append(el("span", { class: "status" })), update: (td, t) => status(td.firstChild, t) },
+      { name: "In", class: "n", update: (td, t) => put(td, rate(t.rate)) },
+      { name: "Done", class: "n", update: (td, t) => put(td, rate(t.done_rate)) },
+      { name: "Last 5 min", class: "spark", make: (td, t) => td.append(this.spark(t).root), update: (td, t) => this.sparks.get(t.topology)?.add(t.done_rate) },
+      { name: "p50", class: "n", title: "Half of the messages were done in less", update: (td, t) => put(td, quantile(t.complete, "p50_ns")) },
+      { name: "p99", class: "n", title: "99 of 100 messages were done in less", update: (td, t) => put(td, quantile(t.complete, "p99_ns")) },
+      { name: "Open", class: "n", title: "Messages of which not everything is done", update: (td, t) => put(td, count(t.counts.open)) },
+      { name: "Failed", class: "n", title: "Attempts that failed, were lost or timed out", update: (td, t) => { put(td, rate(t.failed_rate)); td.classList.toggle("bad", t.failed_rate > 0); attr(td, "title", failures(t.counts)); } },
+    ];
+  }
+
+  spark(t) {
+    const s = new Spark(t.topology);
+    this.sparks.set(t.topology, s);
+    return s;
+  }
+
+  nodeColumns() {
+    const state = (n) => [n.alive ? (n.draining ? "draining" : "alive") : "gone", n.leads ? "leads" : n.votes ? "votes" : ""].filter(Boolean).join(", ");
+    return [
+      { name: "Node", class: "name", make: (td) => td.append(el("span"), el("small")), update: (td, n) => { text(td.firstChild, n.node); text(td.lastChild, n.silent || n.version || ""); td.lastChild.classList.toggle("bad", Boolean(n.silent)); } },
+      { name: "State", make: (td) => td.append(el("span", { class: "status" })), update: (td, n) => { text(td.firstChild, state(n)); attr(td.firstChild, "data-tone", n.alive && !n.silent ? (n.draining ? "warn" : "good") : "bad"); } },
+      { name: "Tasks", class: "n", update: (td, n) => put(td, count(n.tasks)) },
+      { name: "CPU", class: "wide", title: "Of the cores that it may use", make: (td) => { td.bar = bar(); td.append(td.bar); }, update: (td, n) => td.bar.update(n.load, known(n) ? { short: share(n.load).short, exact: `${share(n.load).exact} of ${many(n.cores, "core")}` } : NONE) },
+      { name: "Memory", class: "n", update: (td, n) => put(td, known(n) ? bytes(n.memory) : NONE) },
+      { name: "Up", class: "n", update: (td, n) => put(td, known(n) ? time(n.up_ns) : NONE) },
+      { name: "", class: "act", update: (td, n) => this.drain(td, n) },
+    ];
+  }
+
+  // drain is the button that takes a node's tasks away, or lets it have some again.
+  drain(td, n) {
+    if (!this.cluster || !this.who.act || !n.alive) return td.replaceChildren();
+    const word = n.draining ? "undrain" : "drain";
+    if (td.firstChild?.dataset.word === word) return;
+    td.replaceChildren(el("button", { class: "button", "data-word": word, text: n.draining ? "Undrain" : "Drain", "aria-label": `${n.draining ? "Undrain" : "Drain"} ${n.node}`, onclick: () => confirm({ do: word, node: n.node }) }));
+  }
+}
+
+const known = (n) => n.alive && !n.silent;
+
+// A Spark is the rate of messages that were done, small.
+class Spark {
+  constructor(topology) {
+    this.points = [];
+    this.path = svg("path");
+    this.root = svg("svg", { class: "sparkline", viewBox: "0 0 120 24", preserveAspectRatio: "none", role: "img" }, this.path);
+    const from = new Date(Date.now() - WIDE * 1000).toISOString();
+    this.stop = every(60000, of(topology, `history?since=${from}`), (points) => {
+      this.stop(); // once is enough
+      if (points) this.points = points.map((p) => p.done_rate).concat(this.points).slice(-WIDE);
+    });
+  }
+
+  add(x) {
+    this.points.push(x);
+    if (this.points.length > WIDE) this.points.shift();
+    const most = Math.max(...this.points, 1e-9);
+    const at = (y, i) => `${(120 - (120 * (this.points.length - 1 - i)) / (WIDE - 1)).toFixed(1)} ${(22 - (20 * y) / most).toFixed(1)}`;
+    attr(this.path, "d", this.points.length < 2 ? "" : "M" + this.points.map(at).join("L"));
+    attr(this.root, "aria-label", `messages done in the last 5 minutes, at most ${rate(most).short}`);
+  }
+}
