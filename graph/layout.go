@@ -24,7 +24,7 @@ type least struct{ boxWidth, boxHeight, labelWidth int }
 
 var (
 	still = least{boxWidth: 84, boxHeight: 54}
-	live  = least{boxWidth: 168, boxHeight: 88, labelWidth: 76} // four rows with numbers, and a rate below a line
+	live  = least{boxWidth: 180, boxHeight: 88, labelWidth: 76} // four rows with numbers, and a rate below a line
 )
 
 // A layout is where everything stands.

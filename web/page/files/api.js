@@ -13,13 +13,15 @@ export class Refusal extends Error {
   }
 }
 
+const silent = () => new Refusal(0, "no-answer", "The server does not answer.");
+
 async function open(path, options) {
   let answer;
   try {
     answer = await fetch(root + path, { cache: "no-store", credentials: "same-origin", ...options });
   } catch (e) {
     if (e.name === "AbortError") throw e;
-    throw new Refusal(0, "no-answer", "The server does not answer.");
+    throw silent();
   }
   if (answer.ok) return answer;
   let error = {};
@@ -51,7 +53,9 @@ export async function* events(path, signal) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch((e) => {
+      throw e.name === "AbortError" ? e : silent();
+    });
     if (done) return;
     const all = (rest + value).split(/\r?\n\r?\n/);
     rest = all.pop();

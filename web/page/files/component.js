@@ -50,7 +50,7 @@ export class Component {
     ].filter(([name]) => !source || !name.startsWith("Busy")));
     const mine = d.per_task.filter((t) => t.component === this.name);
     this.most = Math.max(...mine.map((t) => t.rate), 0);
-    this.tasks.rows(mine);
+    this.tasks.list(mine);
     text(this.skew, skew(mine));
     show(this.skew, this.skew.textContent !== "");
     this.links(d);

@@ -70,7 +70,7 @@ export function each(parent, items, key, make) {
 }
 
 // table makes a table. A column is {name, class, make(cell, row), update(cell, item)}; on a
-// narrow screen each cell says the name of its column. rows(items) shows items.
+// narrow screen each cell says the name of its column. list(items) shows items.
 export function table(label, columns, key) {
   const body = el("tbody", { role: "rowgroup" });
   const head = el("tr", { role: "row" }, ...columns.map((c) => el("th", { role: "columnheader", scope: "col", class: c.class, title: c.title, text: c.name })));
@@ -82,7 +82,7 @@ export function table(label, columns, key) {
     row.update = (now) => columns.forEach((c, i) => c.update?.(cells[i], now, row));
     return row;
   };
-  root.rows = (items) => each(body, items, key, make);
+  root.list = (items) => each(body, items, key, make);
   return root;
 }
 

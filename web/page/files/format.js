@@ -31,6 +31,12 @@ export function count(n = 0) {
   return { short: s + SPACE + unit, exact: grouped(n) };
 }
 
+// brief is a number of things where there is little room: 6.54 k.
+export function brief(n = 0) {
+  const [s, unit] = scaled(n, ["", "k", "M", "G", "T"]);
+  return s + (unit && SPACE + unit);
+}
+
 // rate is things a second.
 export function rate(x = 0) {
   const exact = `${grouped(x)} a second`;

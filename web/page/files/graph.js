@@ -9,11 +9,12 @@
 //	+--------------------+
 
 import { el, svg, text, attr } from "./dom.js";
-import { count, rate, share, quantile, many } from "./format.js";
+import { brief, rate, share, quantile, many } from "./format.js";
 
 const ROWS = [22, 42, 58, 77]; // where texts stand in a box, from its top
 const HIGH = 88; // of a box, if its edges do not make it higher
 const INSET = 14;
+const MARGIN = 12; // of the drawing that the page does not need, since it has its own
 
 // A Graph shows a drawing; open(href) is called when a box or an edge is chosen.
 export class Graph {
@@ -37,8 +38,10 @@ export class Graph {
     this.boxes = new Map();
     this.edges = new Map();
     const top = `#/t/${encodeURIComponent(d.topology)}/`;
-    const picture = svg("svg", { viewBox: `0 0 ${g.width} ${g.height}`, width: g.width, height: g.height, role: "group", "aria-label": g.about });
-    picture.style.setProperty("--wide", g.width); // it shrinks a little to fit, and scrolls beyond
+    const [x0, y0] = [MARGIN, MARGIN];
+    const [w, h] = [g.width - 2 * MARGIN, g.height - 2 * MARGIN];
+    const picture = svg("svg", { viewBox: `${x0} ${y0} ${w} ${h}`, width: w, height: h, role: "group", "aria-label": g.about });
+    picture.style.setProperty("--wide", w); // it shrinks a little to fit, and scrolls beyond
     for (const e of g.edges) {
       const x = new Edge(e, `${top}s/${encodeURIComponent(e.from)}/${encodeURIComponent(e.stream)}`);
       this.edges.set(`${e.from}\n${e.stream}\n${e.to}\n${e.input}`, x);
@@ -63,8 +66,10 @@ export class Graph {
   // reveal scrolls a box into the middle, if the graph is wider than its place.
   reveal(component) {
     const box = this.boxes?.get(component);
-    const scale = this.root.firstChild?.getBoundingClientRect().width / this.root.firstChild?.viewBox.baseVal.width;
-    if (box) this.root.scrollTo({ left: (box.x + box.w / 2) * scale - this.root.clientWidth / 2 });
+    if (!box) return;
+    const picture = this.root.firstChild;
+    const scale = picture.getBoundingClientRect().width / picture.viewBox.baseVal.width;
+    this.root.scrollTo({ left: (box.x + box.w / 2) * scale - this.root.clientWidth / 2 });
   }
 }
 
@@ -98,7 +103,7 @@ class Box {
     const load = this.source ? 0 : c.load;
     text(r, rate(c.rate).short);
     text(busy, this.source ? "" : `busy ${share(c.load).short}`);
-    text(queue, this.source ? `open ${count(c.counts.open).short}` : c.kind === "bolt" ? `queue ${count(c.counts.queued).short}` : "");
+    text(queue, this.source ? `open ${brief(c.counts.open)}` : c.kind === "bolt" ? `queue ${brief(c.counts.queued)}` : "");
     text(late, `p99 ${quantile(this.source ? c.complete : c.execute, "p99_ns").short}`);
     this.fit(this.texts.name, this.name);
     const [tone, says] = this.says(c);

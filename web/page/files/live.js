@@ -14,7 +14,8 @@ export class Live {
     this.topology = topology;
     this.hear = hear;
     this.state = { name: "connecting", since: Date.now() };
-    this.last = 0; // when something was heard
+    this.last = 0; // when there were numbers
+    this.heard = 0; // when there was a sign of life
     this.latest = null; // moment of the last point
     this.fails = 0;
     this.watch = setInterval(() => this.look(), 1000);
@@ -45,7 +46,7 @@ export class Live {
 
   // look is the clock of a connection that is silent.
   look() {
-    if (this.state.name === "live" && Date.now() - this.last > SILENCE) {
+    if (this.abort && this.heard && Date.now() - this.heard > SILENCE) {
       this.stop();
       this.later();
     } else if (this.state.name === "lost") {
@@ -61,6 +62,7 @@ export class Live {
   async go() {
     if (this.closed || this.abort || document.hidden) return;
     const abort = (this.abort = new AbortController());
+    this.heard = Date.now();
     try {
       if (this.topology !== null) await this.history(abort.signal);
       const path = this.topology === null ? "live" : `live?topology=${encodeURIComponent(this.topology)}`;
@@ -74,7 +76,10 @@ export class Live {
   }
 
   failed(e) {
-    if (this.state.name === "ended") return;
+    if (this.state.name === "ended") {
+      this.again = setTimeout(() => this.go(), PAUSES.at(-1)); // one of its name may begin
+      return;
+    }
     if ([401, 403, 404].includes(e.status)) {
       this.be("refused", e);
       if (e.status === 404) this.again = setTimeout(() => this.go(), PAUSES.at(-1)); // it may begin yet
@@ -85,12 +90,15 @@ export class Live {
   }
 
   take(event, data) {
-    this.last = Date.now();
+    this.heard = Date.now();
     this.fails = 0;
-    if (event === "ended") this.be("ended");
-    else if (event) this.be("live");
+    if (!event) return;
+    if (event === "broken") return this.be("lost", data.error); // the server is there, and what it looks at is not
+    this.last = this.heard;
+    if (event === "ended" || data?.ended) this.be("ended");
+    else if (event === "detail" || this.topology === null) this.be("live");
     if (event === "point") this.latest = data.at;
-    if (event) this.hear(event, data);
+    this.hear(event, data);
   }
 
   // history is what was missed.

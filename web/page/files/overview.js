@@ -7,7 +7,7 @@ import { of } from "./api.js";
 import { status, failures } from "./words.js";
 import { confirm } from "./actions.js";
 
-const WIDE = 300; // points of a sparkline: five minutes
+const WIDE = 300; // seconds of a sparkline: five minutes
 
 export class Overview {
   topology = null;
@@ -42,6 +42,7 @@ export class Overview {
   hear(event, data) {
     if (event !== "overview") return;
     this.cluster = data.cluster;
+    this.at = data.at;
     show(this.loading, false);
     show(this.list, true);
     show(this.machines, data.nodes.length > 0);
@@ -51,8 +52,8 @@ export class Overview {
     text(this.warning, "No quorum: what runs goes on, but nothing can be changed until most of the voting nodes answer.");
     const all = many(data.topologies.reduce((n, t) => n + t.tasks, 0), "task");
     text(this.window, data.window_ns ? `${all}. Rates, loads and latencies are those of the last ${time(data.window_ns).short}.` : `${all}.`);
-    this.topologies.rows(data.topologies);
-    this.nodes.rows(data.nodes);
+    this.topologies.list(data.topologies);
+    this.nodes.list(data.nodes);
   }
 
   columns() {
@@ -61,7 +62,7 @@ export class Overview {
       { name: "Status", make: (td) => td.append(el("span", { class: "status" })), update: (td, t) => status(td.firstChild, t) },
       { name: "In", class: "n", update: (td, t) => put(td, rate(t.rate)) },
       { name: "Done", class: "n", update: (td, t) => put(td, rate(t.done_rate)) },
-      { name: "Last 5 min", class: "spark", make: (td, t) => td.append(this.spark(t).root), update: (td, t) => this.sparks.get(t.topology)?.add(t.done_rate) },
+      { name: "Last 5 min", class: "spark", make: (td, t) => td.append(this.spark(t).root), update: (td, t) => this.sparks.get(t.topology)?.add(this.at, t.done_rate) },
       { name: "p50", class: "n", title: "Half of the messages were done in less", update: (td, t) => put(td, quantile(t.complete, "p50_ns")) },
       { name: "p99", class: "n", title: "99 of 100 messages were done in less", update: (td, t) => put(td, quantile(t.complete, "p99_ns")) },
       { name: "Open", class: "n", title: "Messages of which not everything is done", update: (td, t) => put(td, count(t.counts.open)) },
@@ -102,22 +103,23 @@ const known = (n) => n.alive && !n.silent;
 // A Spark is the rate of messages that were done, small.
 class Spark {
   constructor(topology) {
-    this.points = [];
+    this.points = []; // [seconds, rate]
     this.path = svg("path");
     this.root = svg("svg", { class: "sparkline", viewBox: "0 0 120 24", preserveAspectRatio: "none", role: "img" }, this.path);
     const from = new Date(Date.now() - WIDE * 1000).toISOString();
     this.stop = every(60000, of(topology, `history?since=${from}`), (points) => {
       this.stop(); // once is enough
-      if (points) this.points = points.map((p) => p.done_rate).concat(this.points).slice(-WIDE);
+      if (points) this.points.unshift(...points.map((p) => [Date.parse(p.at) / 1000, p.done_rate]).filter(([at]) => !(at >= this.points[0]?.[0])));
     });
   }
 
-  add(x) {
-    this.points.push(x);
-    if (this.points.length > WIDE) this.points.shift();
-    const most = Math.max(...this.points, 1e-9);
-    const at = (y, i) => `${(120 - (120 * (this.points.length - 1 - i)) / (WIDE - 1)).toFixed(1)} ${(22 - (20 * y) / most).toFixed(1)}`;
-    attr(this.path, "d", this.points.length < 2 ? "" : "M" + this.points.map(at).join("L"));
+  add(moment, x) {
+    const now = Date.parse(moment) / 1000;
+    this.points.push([now, x]);
+    while (this.points[0][0] < now - WIDE) this.points.shift();
+    const most = Math.max(...this.points.map(([, y]) => y), 1e-9);
+    const spot = ([at, y]) => `${(120 * (1 - (now - at) / WIDE)).toFixed(1)} ${(22 - (20 * y) / most).toFixed(1)}`;
+    attr(this.path, "d", this.points.length < 2 ? null : "M" + this.points.map(spot).join("L"));
     attr(this.root, "aria-label", `messages done in the last 5 minutes, at most ${rate(most).short}`);
   }
 }

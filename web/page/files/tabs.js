@@ -51,7 +51,7 @@ export function taskColumns(most, full) {
   return [
     { name: "Task", class: "name", make: (td) => td.append(el("span"), el("small")), update: (td, t) => { text(td.firstChild, t.task); text(td.lastChild, t.known ? (full ? "" : t.node) : "silent"); td.lastChild.classList.toggle("bad", !t.known); } },
     full && { name: "Node", update: (td, t) => text(td, t.node) },
-    { name: "Rate", class: "wide", make: (td) => { td.bar = bar(); td.append(td.bar); }, update: (td, t) => td.bar.update(t.rate / Math.max(most(t), 1e-9), t.known ? rate(t.rate) : NONE) },
+    { name: "Rate", class: "wide", title: "Beside the busiest task of its component", make: (td) => { td.bar = bar(); td.append(td.bar); }, update: (td, t) => td.bar.update(t.rate / Math.max(most(t), 1e-9), t.known ? rate(t.rate) : NONE) },
     { name: "Busy", class: full ? "wide" : "n", title: "Share of the time in your code", make: (td) => { if (full) td.append((td.bar = bar())); }, update: (td, t) => (full ? td.bar.update(t.load, t.known ? share(t.load) : NONE) : put(td, t.known ? share(t.load) : NONE)) },
     n("Queue", (t) => count(t.counts.queued), "Tuples that wait for it"),
     full && n("p50", (t) => quantile(t.execute.count ? t.execute : t.complete, "p50_ns")),
@@ -71,7 +71,7 @@ class Tasks {
   update(d) {
     this.most = {};
     for (const t of d.per_task) this.most[t.component] = Math.max(this.most[t.component] ?? 0, t.rate);
-    this.root.rows(d.per_task);
+    this.root.list(d.per_task);
   }
 }
 
@@ -126,7 +126,7 @@ class Open extends Polled {
 
   take(trees) {
     show(this.list, trees.length > 0);
-    this.table.rows(trees);
+    this.table.list(trees);
   }
 }
 
@@ -169,7 +169,7 @@ class Letters extends Polled {
     this.letters = letters;
     for (const id of this.chosen) if (!letters.some((l) => l.id === id)) this.chosen.delete(id);
     show(this.list, letters.length > 0);
-    this.table.rows(letters);
+    this.table.list(letters);
     this.sync();
   }
 }
@@ -194,7 +194,7 @@ class Batches {
     const missing = now?.missing?.length ? `, and waits for ${now.missing.join(", ")}` : now?.record ? ", and waits for its record to be stored" : "";
     text(this.says, now ? `Attempt ${now.attempt} is ${now.phase}${missing}${now.held ? "; no batch begins" : ""}.` : "Nothing is known of the coordinator yet.");
     attr(this.says, "data-tone", now?.missing?.length || now?.held ? "warn" : "");
-    this.table.rows(now?.batches ?? []);
+    this.table.list(now?.batches ?? []);
     show(this.table, Boolean(now?.batches.length));
     const rounds = Object.entries(b.rounds ?? {}).map(([why, n]) => `${n} ${why}`).join(", ");
     this.totals.facts([

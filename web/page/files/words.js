@@ -23,9 +23,8 @@ export function verdict(d) {
   if (d.ended) return { tone: "", text: `It has ${d.status === "failed" ? "failed" : "ended"}${d.reason ? ": " + d.reason : ""}. These are its last numbers.` };
   if (!d.graph) return { tone: "warn", text: `It does not run yet${d.reason ? ": " + d.reason : "."}` };
   if (d.silent) return { tone: "bad", text: `Nothing is known of ${many(d.silent, "task")}: look at the nodes.` };
-  const waiting = Object.groupBy?.(d.components.filter((c) => c.cause), (c) => c.cause) ?? {};
-  const causes = Object.keys(waiting);
-  if (causes.length) return { tone: "warn", text: causes.map((cause) => held(d, cause, waiting[cause])).join(" ") };
+  const causes = new Set(d.components.map((c) => c.cause).filter(Boolean));
+  if (causes.size) return { tone: "warn", text: [...causes].map((cause) => held(d, cause)).join(" ") };
   if (d.status !== "running") return { tone: "warn", text: `It is ${d.status}${d.reason ? ": " + d.reason : ""}.` };
   const bolts = d.components.filter((c) => c.kind === "bolt");
   if (!d.window_ns || !bolts.length) return { tone: "", text: "" };
@@ -33,7 +32,8 @@ export function verdict(d) {
   return { tone: "good", text: `Nothing is held up. The busiest task is one of ${most.component}, ${share(most.busiest).short} of the time.` };
 }
 
-function held(d, cause, waiting) {
+function held(d, cause) {
+  const waiting = d.components.filter((c) => c.cause === cause);
   const names = list(waiting.map((c) => c.component));
   const most = Math.max(...waiting.map((c) => c.throttled));
   const slow = d.components.find((c) => c.component === cause);
@@ -50,4 +50,4 @@ export function skew(tasks) {
 }
 
 // running says since when, or how long.
-export const running = (t, now) => (Date.parse(t.began) > 0 ? `${t.ended ? "began" : "runs since"} ${time((now - Date.parse(t.began)) * 1e6).short}${t.ended ? " ago" : ""}` : "");
+export const running = (t, now) => (Date.parse(t.began) > 0 ? `${t.ended ? "began" : "for"} ${time((now - Date.parse(t.began)) * 1e6).short}${t.ended ? " ago" : ""}` : "");
