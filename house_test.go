@@ -55,7 +55,7 @@ var house = map[string]room{
 
 	"actor": {contracts, false, ""},
 	"spout": {contracts, true, "tuple mutation"},
-	"state": {contracts, true, "tuple"},
+	"state": {contracts, true, "tuple mutation"},
 	"bolt":  {contracts, true, "amount tuple metrics mutation"},
 
 	"topology": {plans, true, "amount tuple spout bolt"},

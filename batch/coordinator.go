@@ -92,7 +92,7 @@ type Coordinator struct {
 	attempt   tuple.Attempt
 	view      []tuple.Incarnation
 	positions map[string]Positions // given away with Join, so it is never changed
-	last      map[string][]tuple.TxID
+	last      map[string][]tuple.BatchID
 	joined    []bool
 	unjoined  int
 	inputs    []input

@@ -63,7 +63,7 @@ func TestOrdersStay(t *testing.T) {
 	c.Appended(0, nil)
 	require.Equal(t, tuple.TxID(1), c.Status().Committed)
 	require.Equal(t, Positions{"a": "5"}, joins[0].Order.Positions)
-	require.Zero(t, joins[1].Order.Last[0])
+	require.Zero(t, joins[1].Order.Last[0].Tx)
 	again, err := json.Marshal(e)
 	require.NoError(t, err)
 	require.Equal(t, string(text), string(again))

@@ -45,6 +45,12 @@ type Record struct {
 	// Last is the last batch that has written to each key group, by stateful component:
 	// tuple.KeyGroups long (T15).
 	Last map[string][]tuple.TxID `json:"last,omitempty"`
+	// Attempts say which attempt has committed the batches of Last: each the first one of
+	// its attempt and of those until the next. See Stamps.
+	//
+	// Invariants: attempts and batches grow; when one is added each has a batch in Last, so
+	// there are never more than groups that were written to.
+	Attempts []tuple.BatchID `json:"attempts,omitempty"`
 }
 
 // An Entry changes a record. Exactly one of its parts is there.
@@ -69,7 +75,9 @@ type Fix struct {
 
 // A Commit is the part of an Entry that makes a batch committed.
 type Commit struct {
-	Tx        tuple.TxID              `json:"tx"`
+	Tx tuple.TxID `json:"tx"`
+	// Round is that of the attempt that has written it; the epoch is the Entry's.
+	Round     uint32                  `json:"round"`
 	Positions map[string]Positions    `json:"positions,omitempty"` // those that have changed
 	Written   map[string]tuple.Groups `json:"written,omitempty"`   // by stateful component
 }
@@ -116,13 +124,16 @@ func (r *Record) Apply(e *Entry) error {
 		r.Fixed = e.Fix.Ranges
 		return nil
 	default:
-		return r.commit(e.Commit)
+		return r.commit(tuple.Attempt{Epoch: e.Epoch, Round: e.Commit.Round}, e.Commit)
 	}
 }
 
-func (r *Record) commit(c *Commit) error {
+func (r *Record) commit(by tuple.Attempt, c *Commit) error {
 	if c.Tx != r.Committed+1 || c.Tx == 0 {
 		return fmt.Errorf("%w: batch %d, and batch %d is committed", ErrStale, c.Tx, r.Committed)
+	}
+	if n := len(r.Attempts); n > 0 && by.Epoch == r.Epoch && by.Less(r.Attempts[n-1].Attempt) {
+		return fmt.Errorf("%w: batch %d of attempt %v, and attempt %v has committed the one before", ErrStale, c.Tx, by, r.Attempts[n-1].Attempt)
 	}
 	r.Committed, r.Fixed = c.Tx, nil
 	for component, positions := range c.Positions {
@@ -147,6 +158,7 @@ func (r *Record) commit(c *Commit) error {
 			r.Last[component][g] = c.Tx
 		}
 	}
+	r.wrote(tuple.BatchID{Attempt: by, Tx: c.Tx}, c.Written)
 	return nil
 }
 
@@ -220,6 +232,7 @@ func (r *Record) Clone() *Record {
 	for component, last := range c.Last {
 		c.Last[component] = slices.Clone(last)
 	}
+	c.Attempts = slices.Clone(r.Attempts)
 	return &c
 }
 
@@ -231,17 +244,11 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &p); err != nil {
 		return err
 	}
-	for component, last := range p.Last {
-		if len(last) != tuple.KeyGroups {
-			return fmt.Errorf("the record of batches is damaged: %s has %d key groups, and not %d", component, len(last), tuple.KeyGroups)
-		}
-		for g, tx := range last {
-			if tx > p.Committed {
-				return fmt.Errorf("the record of batches is damaged: batch %d has written to key group %d of %s, and batch %d is committed", tx, g, component, p.Committed)
-			}
-		}
+	next := Record(p)
+	if err := next.checkStamps(); err != nil {
+		return fmt.Errorf("the record of batches is damaged, or of an earlier version of Egret: %w", err)
 	}
-	*r = Record(p)
+	*r = next
 	return nil
 }
 

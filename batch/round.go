@@ -75,7 +75,7 @@ func (c *Coordinator) round(now time.Duration) {
 	c.phase, c.view = Joining, slices.Clone(c.lives)
 	c.joined, c.unjoined = make([]bool, len(c.roles)), c.members
 	c.inputs = make([]input, len(c.roles))
-	c.positions, c.last = map[string]Positions{}, map[string][]tuple.TxID{}
+	c.positions, c.last = map[string]Positions{}, map[string][]tuple.BatchID{}
 	for i := range c.roles {
 		r := &c.roles[i]
 		c.inputs[i].said = c.record.Committed
@@ -83,7 +83,7 @@ func (c *Coordinator) round(now time.Duration) {
 			c.positions[r.Component] = maps.Clone(c.record.Positions[r.Component])
 		}
 		if _, known := c.last[r.Component]; !known && r.Kind == Stateful {
-			c.last[r.Component] = slices.Clone(c.record.Last[r.Component])
+			c.last[r.Component] = c.record.Stamps(r.Component)
 		}
 	}
 	c.rounds[c.cause]++

@@ -327,9 +327,9 @@ func orderText(o *Order) string {
 		for _, split := range slices.Sorted(maps.Keys(o.Positions)) {
 			text += fmt.Sprintf(", %s at %s", split, o.Positions[split])
 		}
-		for g, tx := range o.Last {
-			if tx > 0 {
-				text += fmt.Sprintf(", group %d has %d", g, tx)
+		for g, stamp := range o.Last {
+			if stamp.Tx > 0 {
+				text += fmt.Sprintf(", group %d has %v", g, stamp)
 			}
 		}
 	}
@@ -359,7 +359,7 @@ func requestText(r Request) string {
 		}
 		return text
 	}
-	text := fmt.Sprintf("commit batch %d in epoch %d", e.Commit.Tx, e.Epoch)
+	text := fmt.Sprintf("commit batch %d in epoch %d, round %d", e.Commit.Tx, e.Epoch, e.Commit.Round)
 	for _, component := range slices.Sorted(maps.Keys(e.Commit.Positions)) {
 		for _, split := range slices.Sorted(maps.Keys(e.Commit.Positions[component])) {
 			text += fmt.Sprintf(", %s/%s at %s", component, split, e.Commit.Positions[component][split])

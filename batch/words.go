@@ -38,7 +38,7 @@ type Order struct {
 	// Positions are those of the component's splits; of Join, for spouts. Not to be changed.
 	Positions Positions
 	// Last is as in bolt.Join; of Join, for stateful tasks. Nil: nothing was ever written.
-	Last []tuple.TxID
+	Last []tuple.BatchID
 	// Fixed, if not nil, is what the batch has of the component's splits; of Begin, for
 	// transactional spouts.
 	Fixed Ranges

@@ -335,7 +335,7 @@ func (c *Coordinator) commit(w *work) *Commit {
 			positions[component][split] = r.To
 		}
 	}
-	return &Commit{w.tx, positions, w.written}
+	return &Commit{Tx: w.tx, Round: c.attempt.Round, Positions: positions, Written: w.written}
 }
 
 // appended goes on after an entry that is in the record.

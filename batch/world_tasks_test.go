@@ -65,18 +65,22 @@ func (w *world) join(t *worldTask, m *Order) {
 	if w.roles[t.id].Kind != Stateful {
 		return
 	}
-	var last tuple.TxID
+	var last tuple.BatchID
 	if m.Last != nil {
 		last = m.Last[t.id]
 	}
-	w.must(t.tx == last || t.tx == m.Tx+1, "state %d has %d in %v, and should have %d", t.id, t.tx, t.at, last)
-	if t.tx == m.Tx+1 && !w.fixed { // T12
+	w.must(t.stamp == last || t.stamp.Tx == m.Tx+1, "state %d has batch %v in %v, and should have batch %v", t.id, t.stamp, t.at, last)
+	switch {
+	case t.stamp.Tx != m.Tx+1:
+	case w.fixed:
+		t.stamp.Attempt = t.at
+	default: // T12
 		for msg := range t.wrote {
 			if t.has[msg]--; t.has[msg] == 0 {
 				delete(t.has, msg)
 			}
 		}
-		t.tx, t.wrote = last, nil
+		t.stamp, t.wrote = last, nil
 	}
 }
 
@@ -189,14 +193,14 @@ func (w *world) write(t *worldTask) {
 		}
 	}
 	a := &Answer{Kind: Wrote, BatchID: id, Keys: len(mine)}
-	if t.tx == id.Tx { // only a state that is not undone has it already
+	if t.stamp.Tx == id.Tx { // only a state that is not undone has it already
 		w.must(maps.Equal(mine, t.wrote), "state %d has written another batch %d", t.id, id.Tx)
 		a.Groups.Add(uint16(t.id))
 	} else if len(mine) > 0 {
 		for m := range mine {
 			t.has[m]++
 		}
-		t.tx, t.wrote = id.Tx, mine
+		t.stamp, t.wrote = id, mine
 		a.Groups.Add(uint16(t.id))
 	}
 	w.tell(t, a)

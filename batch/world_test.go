@@ -77,8 +77,8 @@ type worldTask struct {
 	// Of a state. It outlives lives.
 	fence tuple.Attempt // T11
 	has   map[message]int
-	tx    tuple.TxID
-	wrote map[message]bool // in tx
+	stamp tuple.BatchID    // T15
+	wrote map[message]bool // in stamp
 }
 
 type worldOrder struct {
@@ -250,7 +250,7 @@ func (w *world) tick() {
 
 func (w *world) kill() {
 	t := w.tasks[w.pick(len(w.tasks)-1)]
-	*t = worldTask{id: t.id, life: t.life + 1, split: t.split, fence: t.fence, has: t.has, tx: t.tx, wrote: t.wrote}
+	*t = worldTask{id: t.id, life: t.life + 1, split: t.split, fence: t.fence, has: t.has, stamp: t.stamp, wrote: t.wrote}
 	for i := range w.leads {
 		w.news = append(w.news, i)
 	}
@@ -394,15 +394,8 @@ func (w *world) append(e *Entry, at tuple.Attempt) error {
 	if err != nil || e.Commit == nil {
 		return err
 	}
-	tx := e.Commit.Tx
-	if at == (tuple.Attempt{}) { // the last of the epoch in which all of it was written
-		for d := range w.deeds {
-			if d.Epoch == e.Epoch && d.Tx == tx && d.kind == Wrote && d.task == 8 && at.Less(d.Attempt) {
-				at = d.Attempt
-			}
-		}
-	}
-	id := tuple.BatchID{Attempt: at, Tx: tx}
+	id := tuple.BatchID{Attempt: tuple.Attempt{Epoch: e.Epoch, Round: e.Commit.Round}, Tx: e.Commit.Tx}
+	w.must(at == (tuple.Attempt{}) || at == id.Attempt, "attempt %v has batch %v committed", at, id)
 	for i := range w.roles {
 		w.must(!w.roles[i].writes() || w.deeds[deed{id, tuple.TaskID(i), Wrote}], "batch %v is committed before task %d has written it", id, i)
 	}

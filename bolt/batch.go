@@ -69,10 +69,11 @@ type Settler interface {
 type Join struct {
 	Fence     tuple.Fence
 	Committed tuple.TxID // the last batch that is committed; 0: none
-	// Last is the last batch that has written to each key group of this component's state,
-	// as the record has it, all at most Committed. It is tuple.KeyGroups long. Not to be
-	// changed.
-	Last []tuple.TxID
+	// Last are the stamps of the key groups of this component's state: the last batch that
+	// has written to each, all at most Committed, and the attempt that has committed it, as
+	// the record has it. It is tuple.KeyGroups long, or nil if nothing was ever written. Not
+	// to be changed.
+	Last []tuple.BatchID
 }
 
 // Written is what Commit has written.

@@ -10,7 +10,7 @@ import (
 )
 
 // snapshotVersion is raised when an older version could not read what is written.
-const snapshotVersion = 1
+const snapshotVersion = 2
 
 type snapshot struct {
 	Version     int      `json:"version"`

@@ -45,7 +45,7 @@ func TestRestoreRefuses(t *testing.T) {
 		name, old, new string
 		want           Reason
 	}{
-		{"version", `"version": 1`, `"version": 2, "more": 1`, ErrNewer},
+		{"version", `"version": 2`, `"version": 3, "more": 1`, ErrNewer},
 		{"word", `"boot": 3`, `"boot": 3, "more": 1`, ErrCorrupt},
 		{"boot", `"boot": 3`, `"boot": 0`, ErrCorrupt},
 		{"torn", `"unread"`, ``, ErrCorrupt},
@@ -69,7 +69,7 @@ func TestRestoreRefuses(t *testing.T) {
 		})
 	}
 	require.ErrorIs(t, new(State).Restore(nil), ErrCorrupt)
-	require.ErrorIs(t, new(State).Restore([]byte(`{"version":1,"submissions":[{}]}`)), ErrCorrupt)
+	require.ErrorIs(t, new(State).Restore([]byte(`{"version":2,"submissions":[{}]}`)), ErrCorrupt)
 	require.NoError(t, new(State).Restore(golden))
 }
 
@@ -107,7 +107,7 @@ func FuzzRestore(f *testing.F) {
 	golden, err := os.ReadFile("testdata/snapshot.json")
 	require.NoError(f, err)
 	f.Add(golden)
-	f.Add([]byte(`{"version":1}`))
+	f.Add([]byte(`{"version":2}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var s, again State
 		if s.Restore(data) != nil {

@@ -135,6 +135,8 @@ const (
 	PositionsKept
 	FirstMarkerCompletes
 	SettledUnawaited
+	TxidAlone
+	AnyOlder
 
 	// Several nodes.
 
@@ -249,6 +251,8 @@ var names = [end]struct{ name, doc string }{
 	PositionsKept:        {"positions-kept", "T14: a spout task goes on from where it was when a round begins"},
 	FirstMarkerCompletes: {"first-marker-completes", "T6: a batch is complete when the first of its markers has come"},
 	SettledUnawaited:     {"settled-unawaited", "T17: what reads a state does not wait until the batch before is committed"},
+	TxidAlone:            {"txid-alone", "T15: a join compares the batch that a store has, and not its attempt"},
+	AnyOlder:             {"any-older", "T11: a store takes a write on top of any older batch, also of one that the task has not left there"},
 
 	StaleReport:     {"stale-report", "that a node's tasks have ended is believed whichever plan they have ended in"},
 	SwitchUnrested:  {"switch-unrested", "the next plan is put in force before everything is at rest"},

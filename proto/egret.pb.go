@@ -652,8 +652,10 @@ type Order struct {
 	View          []uint64               `protobuf:"fixed64,9,rep,packed,name=view,proto3" json:"view,omitempty"` // lives, by task
 	Split         [][]byte               `protobuf:"bytes,10,rep,name=split,proto3" json:"split,omitempty"`       // with position
 	Position      [][]byte               `protobuf:"bytes,11,rep,name=position,proto3" json:"position,omitempty"`
-	Last          []uint64               `protobuf:"varint,12,rep,packed,name=last,proto3" json:"last,omitempty"` // batches, by key group
-	Fixed         bool                   `protobuf:"varint,13,opt,name=fixed,proto3" json:"fixed,omitempty"`      // there are fixed ranges, perhaps none
+	Last          []uint64               `protobuf:"varint,12,rep,packed,name=last,proto3" json:"last,omitempty"` // stamps by key group: batches, with their epochs and rounds
+	LastEpoch     []uint32               `protobuf:"varint,15,rep,packed,name=last_epoch,json=lastEpoch,proto3" json:"last_epoch,omitempty"`
+	LastRound     []uint32               `protobuf:"varint,16,rep,packed,name=last_round,json=lastRound,proto3" json:"last_round,omitempty"`
+	Fixed         bool                   `protobuf:"varint,13,opt,name=fixed,proto3" json:"fixed,omitempty"` // there are fixed ranges, perhaps none
 	Ranges        *Ranges                `protobuf:"bytes,14,opt,name=ranges,proto3" json:"ranges,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -769,6 +771,20 @@ func (x *Order) GetPosition() [][]byte {
 func (x *Order) GetLast() []uint64 {
 	if x != nil {
 		return x.Last
+	}
+	return nil
+}
+
+func (x *Order) GetLastEpoch() []uint32 {
+	if x != nil {
+		return x.LastEpoch
+	}
+	return nil
+}
+
+func (x *Order) GetLastRound() []uint32 {
+	if x != nil {
+		return x.LastRound
 	}
 	return nil
 }
@@ -1086,7 +1102,7 @@ const file_egret_proto_rawDesc = "" +
 	"\x03not\x18\x05 \x01(\bR\x03not\"/\n" +
 	"\x05Peers\x12\x12\n" +
 	"\x04task\x18\x01 \x03(\rR\x04task\x12\x12\n" +
-	"\x04life\x18\x02 \x03(\x06R\x04life\"\xca\x02\n" +
+	"\x04life\x18\x02 \x03(\x06R\x04life\"\x88\x03\n" +
 	"\x05Order\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\rR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\rR\x02to\x12\x1b\n" +
@@ -1100,7 +1116,11 @@ const file_egret_proto_rawDesc = "" +
 	"\x05split\x18\n" +
 	" \x03(\fR\x05split\x12\x1a\n" +
 	"\bposition\x18\v \x03(\fR\bposition\x12\x12\n" +
-	"\x04last\x18\f \x03(\x04R\x04last\x12\x14\n" +
+	"\x04last\x18\f \x03(\x04R\x04last\x12\x1d\n" +
+	"\n" +
+	"last_epoch\x18\x0f \x03(\rR\tlastEpoch\x12\x1d\n" +
+	"\n" +
+	"last_round\x18\x10 \x03(\rR\tlastRound\x12\x14\n" +
 	"\x05fixed\x18\r \x01(\bR\x05fixed\x12%\n" +
 	"\x06ranges\x18\x0e \x01(\v2\r.egret.RangesR\x06ranges\"\x89\x03\n" +
 	"\x06Answer\x12\x12\n" +

@@ -3,52 +3,65 @@ package state
 import (
 	"fmt"
 
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/tuple"
 )
 
 // Check says what a Join has to do with a group of its own, of which the store has fence
-// and, as the last batch that has written, last. It is how stores decide; they have to
-// keep others from the group between that and what they do.
-func (j *Join) Check(group uint16, fence tuple.Fence, last tuple.TxID) (undo bool, err error) {
+// and, as the stamp of the last write, last: whether it is of the batch behind the last
+// committed one. It is how stores decide; they have to keep others from the group between
+// that and what they do.
+func (j *Join) Check(group uint16, fence tuple.Fence, last tuple.BatchID) (ahead bool, err error) {
 	if j.Fence.Less(fence) {
 		return false, fmt.Errorf("%w: attempt %v joins, and key group %d has attempt %v", ErrFenced, j.Fence.Attempt, group, fence.Attempt)
 	}
-	switch want := j.LastOf(group); {
-	case last == want:
+	want := lastOf(j.Last, group)
+	switch {
+	case last == want, last.Tx == want.Tx && mutation.Is(mutation.TxidAlone):
 		return false, nil
-	case last == j.Committed+1:
-		return j.Undo, nil
-	case last < want:
-		return false, fmt.Errorf("%w: key group %d has batch %d last, and batch %d was acknowledged: it has lost that, or is not the store that had it",
-			ErrLost, group, last, want)
+	case last.Tx == j.Committed+1:
+		return true, nil
+	case last.Tx < want.Tx:
+		return false, fmt.Errorf("%w: key group %d has %s last, and %s was acknowledged: it has lost that, or is not the store that had it",
+			ErrLost, group, written(last), written(want))
+	case last.Tx == want.Tx:
+		return false, fmt.Errorf("%w: key group %d has %s last, and %s was committed: it is a copy from before that, or the store of another topology",
+			ErrLost, group, written(last), written(want))
 	default:
-		return false, fmt.Errorf("%w: key group %d has batch %d last, and of the batches up to %d, which are committed, %d was the last one for it: the record is of another time or another topology",
-			ErrLost, group, last, j.Committed, want)
+		return false, fmt.Errorf("%w: key group %d has %s last, and of the batches up to %d, which are committed, %s was the last one for it: the record is of another time or another topology",
+			ErrLost, group, written(last), j.Committed, written(want))
 	}
 }
 
-// LastOf is Last of a group, which is 0 if Last is nil.
-func (j *Join) LastOf(group uint16) tuple.TxID {
-	if j.Last == nil {
-		return 0
+// Leaves returns the stamp that a group has after a Join for which Check has said ahead.
+func (j *Join) Leaves(group uint16, ahead bool) tuple.BatchID {
+	if ahead && !j.Undo {
+		return tuple.BatchID{Attempt: j.Fence.Attempt, Tx: j.Committed + 1}
 	}
-	return j.Last[group]
+	return lastOf(j.Last, group)
 }
 
 // Check says whether w may write to a group, of which the store has fence and, as the
-// last batch that has written, last. If not, the error wraps ErrFenced.
-func (w *Write) Check(group uint16, fence tuple.Fence, last tuple.TxID) error {
+// stamp of the last write, last. If not, the error wraps ErrFenced or ErrLost.
+func (w *Write) Check(group uint16, fence tuple.Fence, last tuple.BatchID) error {
 	if fence == (tuple.Fence{}) {
 		return fmt.Errorf("%w: batch %d would write, and nobody has joined key group %d", ErrFenced, w.Tx, group)
 	}
 	if fence != w.Fence {
 		return fmt.Errorf("%w: batch %d of attempt %v would write, and key group %d has attempt %v", ErrFenced, w.Tx, w.Fence.Attempt, group, fence.Attempt)
 	}
-	if last < w.Tx || last == w.Tx && w.Again {
+	if left := lastOf(w.Last, group); last != left && !mutation.Is(mutation.AnyOlder) {
+		return fmt.Errorf("%w: %v would write, and key group %d has %s last, and this task has left %s there: the store has lost that, or somebody has put another one in its place",
+			ErrLost, w.Stamp(), group, written(last), written(left))
+	}
+	if last.Tx < w.Tx || last.Tx == w.Tx && w.Again {
 		return nil
 	}
-	return fmt.Errorf("%w: batch %d would write, and key group %d has batch %d", ErrFenced, w.Tx, group, last)
+	return fmt.Errorf("%w: batch %d would write, and key group %d has batch %d", ErrFenced, w.Tx, group, last.Tx)
 }
+
+// Stamp returns what the groups of w have when it is written.
+func (w *Write) Stamp() tuple.BatchID { return tuple.BatchID{Attempt: w.Fence.Attempt, Tx: w.Tx} }
 
 // Groups returns the groups of w.Rows.
 func (w *Write) Groups() (groups tuple.Groups) {
@@ -56,4 +69,19 @@ func (w *Write) Groups() (groups tuple.Groups) {
 		groups.Add(w.Rows[i].Group)
 	}
 	return groups
+}
+
+func lastOf(last []tuple.BatchID, group uint16) tuple.BatchID {
+	if last == nil {
+		return tuple.BatchID{}
+	}
+	return last[group]
+}
+
+// written names a stamp for people.
+func written(stamp tuple.BatchID) string {
+	if stamp == (tuple.BatchID{}) {
+		return "nothing"
+	}
+	return "batch " + stamp.String()
 }

@@ -12,8 +12,8 @@ import (
 var ErrFenced = errors.New("another attempt has fenced the state")
 
 // ErrLost reports that a store has not what it has acknowledged, or is not the store of
-// this topology: it lacks a batch that the record has, or has more than one that the
-// record has not (T15). People have to look.
+// this topology: the stamp of a key group is not the one that the record has (T15), or that
+// the task has left (T11). It is not to be tried again, and people have to look.
 var ErrLost = errors.New("the state does not fit the record")
 
 // A Backend makes stores: one kind of place.
@@ -44,20 +44,24 @@ type Store interface {
 	// another fence is refused. If a group has a fence that is greater it changes nothing
 	// and returns ErrFenced.
 	//
-	// Then it compares what the store has with the record. The last batch that has written
-	// to each group must be j.Last of that group, or j.Committed+1. A group that has that is
-	// undone if j.Undo: all its rows which that batch has changed get back the value before
-	// (T12) and j.Last for their Tx, or are gone if they had none, and then the group has
-	// j.Last. Anything else is ErrLost, and changes nothing.
-	Join(ctx context.Context, j *Join) error
+	// Then it compares what the store has with the record. The stamp of each group must be
+	// j.Last of that group, or be of batch j.Committed+1, whichever attempt. A group that has
+	// that is undone if j.Undo: all its rows which that batch has changed get back the value
+	// before (T12) and the batch of j.Last for their Tx, or are gone if they had none, and
+	// then the group has j.Last. If not j.Undo the batch stays, from now on as one of this
+	// attempt, and the group is among those that are returned. Any other stamp is ErrLost,
+	// and changes nothing.
+	Join(ctx context.Context, j *Join) (ahead tuple.Groups, err error)
 	// Get returns the rows of keys, in their order. A key without a row has the zero Row.
 	// It does not look at fences.
 	Get(ctx context.Context, keys []Key) ([]Row, error)
 	// Write writes rows in one transaction, whose first act is to compare the fence of each
-	// group of w.Rows; and the last batch that has written to it must be less than w.Tx, or
-	// equal if w.Again; else it returns ErrFenced, and nothing is written. It returns nil
-	// when the rows are durable. After another error nobody knows what is written, and only
-	// a Join finds out. Without rows it does nothing.
+	// group of w.Rows; if one is another it returns ErrFenced. Then the stamp of each must be
+	// w.Last of that group, else it returns ErrLost; and that must be of a batch before w.Tx,
+	// or of w.Tx if w.Again, else it returns ErrFenced. Then nothing is written. It returns
+	// nil when the rows are durable, and their groups have the stamp of w. After another
+	// error nobody knows what is written, and only a Join finds out. Without rows it does
+	// nothing.
 	Write(ctx context.Context, w *Write) error
 	// Scan calls f for each row of the groups, in no order, until it returns false. What is
 	// written meanwhile may be seen or not. f may call the store.
@@ -94,14 +98,18 @@ type Join struct {
 	Fence     tuple.Fence
 	Groups    tuple.Groups // of the task
 	Committed tuple.TxID
-	Last      []tuple.TxID // by group, at most Committed; nil: nothing was ever written
-	Undo      bool         // rows have Prev
+	Last      []tuple.BatchID // stamps of the record, by group, of batches up to Committed; nil: nothing was ever written
+	Undo      bool            // rows have Prev
 }
 
 // A Write is what a batch changes.
 type Write struct {
 	Fence tuple.Fence
 	Tx    tuple.TxID
+	// Last are the stamps that this task has left in the groups of Rows, or found in those
+	// that it has not written to since it joined, by group; nil: nothing was ever written.
+	// Never what it has merely seen there (T11).
+	Last  []tuple.BatchID
 	Rows  []Change // no key twice; their Tx is that of the Write, whatever they say
 	Again bool     // Tx may have written before: for values that know of it themselves (T13)
 }

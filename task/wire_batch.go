@@ -26,8 +26,8 @@ func orderProto(m *Order) *proto.Order {
 	for _, split := range slices.Sorted(maps.Keys(m.Positions)) {
 		p.Split, p.Position = append(p.Split, []byte(split)), append(p.Position, []byte(m.Positions[split]))
 	}
-	for _, tx := range m.Last {
-		p.Last = append(p.Last, uint64(tx))
+	for _, stamp := range m.Last {
+		p.Last, p.LastEpoch, p.LastRound = append(p.Last, uint64(stamp.Tx)), append(p.LastEpoch, stamp.Epoch), append(p.LastRound, stamp.Round)
 	}
 	return p
 }
@@ -44,6 +44,8 @@ func orderOf(p *proto.Order) (*Order, error) {
 		return nil, fmt.Errorf("%d positions of %d splits", len(p.Position), len(p.Split))
 	case len(p.Last) != 0 && len(p.Last) != tuple.KeyGroups:
 		return nil, fmt.Errorf("the last batches of %d key groups, and not of %d", len(p.Last), tuple.KeyGroups)
+	case len(p.LastEpoch) != len(p.Last) || len(p.LastRound) != len(p.Last):
+		return nil, fmt.Errorf("the last batches of %d key groups with %d epochs and %d rounds", len(p.Last), len(p.LastEpoch), len(p.LastRound))
 	}
 	for _, life := range p.View {
 		m.View = append(m.View, tuple.Incarnation(life))
@@ -54,8 +56,8 @@ func orderOf(p *proto.Order) (*Order, error) {
 	for i, split := range p.Split {
 		m.Positions[string(split)] = string(p.Position[i])
 	}
-	for _, tx := range p.Last {
-		m.Last = append(m.Last, tuple.TxID(tx))
+	for g, tx := range p.Last {
+		m.Last = append(m.Last, batchID(p.LastEpoch[g], p.LastRound[g], tx))
 	}
 	ranges, err := rangesOf(p.Ranges)
 	if p.Fixed {

@@ -56,7 +56,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 	out := bolt.NewCollector(b.Context(), n.Streams, nowhere{})
 	at := tuple.Attempt{Epoch: 1, Round: 1}
-	if err := t.Join(b.Context(), &bolt.Join{Fence: tuple.Fence{Attempt: at, Life: 1}, Last: make([]tuple.TxID, tuple.KeyGroups)}); err != nil {
+	if err := t.Join(b.Context(), &bolt.Join{Fence: tuple.Fence{Attempt: at, Life: 1}, Last: make([]tuple.BatchID, tuple.KeyGroups)}); err != nil {
 		b.Fatal(err)
 	}
 	t.Round()

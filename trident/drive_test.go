@@ -33,7 +33,7 @@ type drive struct {
 	sources map[int]*driveSource // by component
 	attempt tuple.Attempt
 	done    tuple.TxID
-	last    map[int][]tuple.TxID // by component and group
+	last    map[int][]tuple.BatchID // by component and group
 	begun   tuple.TxID
 	rounds  int
 	behind  []bool // components that come after a state
@@ -87,7 +87,7 @@ func newDrive(t *testing.T, seed uint64, top *topology.Topology, o topology.Opti
 	plan, err := top.Build(o)
 	require.NoError(t, err)
 	d := &drive{t: t, rng: rand.New(rand.NewPCG(seed, 7)), plan: plan, ahead: 3, size: 20,
-		sources: map[int]*driveSource{}, last: map[int][]tuple.TxID{}, attempt: tuple.Attempt{Epoch: 1}, behind: make([]bool, len(plan.Components))}
+		sources: map[int]*driveSource{}, last: map[int][]tuple.BatchID{}, attempt: tuple.Attempt{Epoch: 1}, behind: make([]bool, len(plan.Components))}
 	for c := range plan.Components {
 		n := &plan.Components[c]
 		if n.Coordinates {
@@ -96,7 +96,7 @@ func newDrive(t *testing.T, seed uint64, top *topology.Topology, o topology.Opti
 		for _, in := range n.Inputs {
 			d.behind[c] = d.behind[c] || d.behind[in.From] || plan.Components[in.From].Stateful
 		}
-		d.last[c] = make([]tuple.TxID, tuple.KeyGroups)
+		d.last[c] = make([]tuple.BatchID, tuple.KeyGroups)
 		if n.Source != nil {
 			d.sources[c] = &driveSource{replay: n.Batches, messages: readAll(t, n), fixed: map[tuple.TxID]int{}}
 		}
@@ -418,7 +418,7 @@ func (d *drive) settle() {
 		w := k.wrote[tx]
 		for g := range uint16(tuple.KeyGroups) {
 			if w.Groups.Has(g) {
-				d.last[d.plan.Tasks[k.id].Component][g] = tx
+				d.last[d.plan.Tasks[k.id].Component][g] = tuple.BatchID{Attempt: d.attempt, Tx: tx}
 			}
 		}
 	}

@@ -53,8 +53,9 @@ type keeper[K comparable, A, V any] struct {
 	fence  tuple.Fence
 	cache  cache[K, row[V]]
 	room   []byte
-	behind tuple.Groups // have batch next already, of an attempt that has failed
-	next   tuple.TxID   // behind the last committed one of the Join
+	last   []tuple.BatchID // stamps of the groups of own: what this task has left there, or found when it joined (T11)
+	behind tuple.Groups    // have batch next already, of an attempt that has failed
+	next   tuple.TxID      // behind the last committed one of the Join
 }
 
 // changes are what a batch does to a state.
@@ -101,18 +102,23 @@ func (k *keeper[K, A, V]) close() error { return k.store.Close() }
 func (k *keeper[K, A, V]) join(ctx context.Context, j *bolt.Join) error {
 	k.cache.clear() // an undone value may be in it
 	k.fence, k.next, k.behind = j.Fence, j.Committed+1, tuple.Groups{}
-	err := k.store.Join(ctx, &state.Join{Fence: j.Fence, Groups: k.own, Committed: j.Committed, Last: j.Last, Undo: k.st.kind == Opaque})
-	if err == nil && k.again {
-		err = k.store.Scan(ctx, &k.own, func(key state.Key, r state.Row) bool {
-			if r.Tx == k.next {
-				k.behind.Add(key.Group)
-			}
-			return true
-		})
-	}
+	ahead, err := k.store.Join(ctx, &state.Join{Fence: j.Fence, Groups: k.own, Committed: j.Committed, Last: j.Last, Undo: k.st.kind == Opaque})
 	if err != nil {
-		err = fmt.Errorf("state %s in %v: %w", k.st.name, k.st.backend, err)
+		return final(fmt.Errorf("state %s in %v: %w", k.st.name, k.st.backend, err))
 	}
+	k.last = make([]tuple.BatchID, tuple.KeyGroups)
+	copy(k.last, j.Last)
+	for g := range ahead.All() {
+		k.last[g] = tuple.BatchID{Attempt: j.Fence.Attempt, Tx: k.next}
+	}
+	if k.again {
+		k.behind = ahead
+	}
+	return nil
+}
+
+// final has the run end for an error that no other life of the task can help with.
+func final(err error) error {
 	if errors.Is(err, state.ErrLost) {
 		return bolt.Reject(err)
 	}
@@ -131,7 +137,7 @@ func (k *keeper[K, A, V]) settle(ctx context.Context, committed tuple.TxID) erro
 func (k *keeper[K, A, V]) commit(ctx context.Context, b tuple.BatchID) (done bolt.Written, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("state %s in %v, batch %v: %w", k.st.name, k.st.backend, b, err)
+			err = final(fmt.Errorf("state %s in %v, batch %v: %w", k.st.name, k.st.backend, b, err))
 		}
 	}()
 	if b.Attempt != k.fence.Attempt {
@@ -148,7 +154,7 @@ func (k *keeper[K, A, V]) commit(ctx context.Context, b tuple.BatchID) (done bol
 	if err != nil {
 		return done, err
 	}
-	w := &state.Write{Fence: k.fence, Tx: b.Tx, Again: k.st.kind != Opaque}
+	w := &state.Write{Fence: k.fence, Tx: b.Tx, Last: k.last, Again: k.st.kind != Opaque}
 	var v V
 	for i, r := range rows {
 		done.Groups.Add(r.key.Group) // also of a key that an attempt before has written
@@ -182,6 +188,9 @@ func (k *keeper[K, A, V]) commit(ctx context.Context, b tuple.BatchID) (done bol
 	}
 	if err := k.store.Write(ctx, w); err != nil {
 		return done, err
+	}
+	for i := range w.Rows {
+		k.last[w.Rows[i].Group] = w.Stamp()
 	}
 	done.Keys = len(w.Rows)
 	at := 0

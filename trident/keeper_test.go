@@ -17,9 +17,11 @@ type empty struct{ wrote *state.Write }
 
 func (e *empty) String() string                                        { return "empty" }
 func (e *empty) Open(context.Context, state.Name) (state.Store, error) { return e, nil }
-func (e *empty) Join(context.Context, *state.Join) error               { return nil }
-func (e *empty) Write(_ context.Context, w *state.Write) error         { e.wrote = w; return nil }
-func (e *empty) Close() error                                          { return nil }
+func (e *empty) Join(context.Context, *state.Join) (tuple.Groups, error) {
+	return tuple.Groups{}, nil
+}
+func (e *empty) Write(_ context.Context, w *state.Write) error { e.wrote = w; return nil }
+func (e *empty) Close() error                                  { return nil }
 func (e *empty) Get(_ context.Context, k []state.Key) ([]state.Row, error) {
 	return make([]state.Row, len(k)), nil
 }

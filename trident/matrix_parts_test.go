@@ -353,14 +353,14 @@ type gameStore struct {
 	again tuple.TxID
 }
 
-func (s *gameStore) Join(ctx context.Context, j *state.Join) error {
+func (s *gameStore) Join(ctx context.Context, j *state.Join) (tuple.Groups, error) {
 	s.g.die(beforeJoin)
 	if s.g.storm {
 		j.Undo, s.again = false, j.Committed+1
 	}
-	err := s.Store.Join(ctx, j)
+	ahead, err := s.Store.Join(ctx, j)
 	s.g.die(afterJoin)
-	return err
+	return ahead, err
 }
 
 // Get is Storm's opaque rule where that is wanted: a key that the batch has written before

@@ -174,7 +174,7 @@ func (s *witnessed) count(n *int) {
 	*n++
 }
 
-func (s *witnessed) Join(ctx context.Context, j *state.Join) error {
+func (s *witnessed) Join(ctx context.Context, j *state.Join) (tuple.Groups, error) {
 	s.count(&s.w.joins)
 	time.Sleep(s.w.joining)
 	return s.Store.Join(ctx, j)

@@ -13,7 +13,10 @@ type TxID uint64
 // An Attempt is one try at all batches that are not committed: the epoch is the
 // coordinator's and durable, the round counts its tries. The zero value is before all
 // others (docs/trident-rules.md, T1).
-type Attempt struct{ Epoch, Round uint32 }
+type Attempt struct {
+	Epoch uint32 `json:"epoch"`
+	Round uint32 `json:"round"`
+}
 
 // Less reports whether b begins after a.
 func (a Attempt) Less(b Attempt) bool {
@@ -22,10 +25,11 @@ func (a Attempt) Less(b Attempt) bool {
 
 func (a Attempt) String() string { return fmt.Sprintf("%d.%d", a.Epoch, a.Round) }
 
-// A BatchID names one attempt at one batch.
+// A BatchID names one attempt at one batch. As the stamp of a key group it is the one that
+// has written to it last; the zero value: none has.
 type BatchID struct {
 	Attempt
-	Tx TxID
+	Tx TxID `json:"tx"`
 }
 
 func (b BatchID) String() string { return fmt.Sprintf("%d of attempt %v", b.Tx, b.Attempt) }

@@ -144,7 +144,7 @@ func (b *batchBook) committed(c *batch.Commit) {
 		}
 	}
 	for i, store := range b.run.states {
-		if store != nil {
+		if store != nil && b.run.lost == 0 { // else who looks next sees that
 			b.compare(store, c.Tx, fresh[i], fresh)
 		}
 	}
@@ -224,7 +224,7 @@ func (b *batchBook) event(e task.Event) {
 		switch {
 		case p != nil && p.Value != any(errBroken):
 			b.violate(chaos.Panics, "%s life %v: %v\n%s", e.Task, e.Life, p.Value, p.Stack)
-		case errors.Is(e.Err, batchstate.ErrLost):
+		case errors.Is(e.Err, batchstate.ErrLost) && b.run.lost == 0:
 			b.violate(chaos.States, "%s life %v: %v", e.Task, e.Life, e.Err)
 		case !b.run.s.faults:
 			b.violate(chaos.Panics, "%s life %v has died, and nothing was done to it: %v", e.Task, e.Life, e.Err)
@@ -252,8 +252,11 @@ func (b *batchBook) runEnds() {
 	b.check(chaos.Ending)
 	b.twin(chaos.Ending)
 	switch {
+	case r.lost > 0 && errors.Is(r.err, batchstate.ErrLost):
+		b.saw("loss told")
+		r.ended, r.told = true, true
 	case r.err == nil && r.complete():
-		r.ended = true
+		r.ended = r.runs > r.lost // else nobody may have looked since: the next run's tasks do
 	case r.err == nil && !r.asked:
 		b.violate(chaos.Ending, "the run has ended before its input was committed%s", r.stuck())
 	case r.err != nil && !r.forgiven(r.err):
@@ -272,7 +275,7 @@ func (b *batchBook) atEnd() {
 		b.violate(chaos.Rest, "left when everything has stopped: %v", left)
 	}
 	for i, store := range r.states {
-		if store == nil {
+		if store == nil || r.told {
 			continue
 		}
 		b.twin(chaos.States)

@@ -49,6 +49,19 @@ var batchMoods = []struct {
 		"panic", "error", "break", "kill", "kill on", "kill on", "die", "linger", "linger", "crash", "crash on", "crash in", "stop", "drain", "record lost", "record fails", "record late",
 		"kill lead", "delay", "reorder", "repeat", "stall", "jump", "hang",
 	}},
+	{losing, []string{"forget", "put back"}},
+}
+
+// losing is the mood of stores that break their word. It is drawn beside the others.
+const losing = "losing"
+
+// drawLosses draws the deeds of that: one, and attempts that end when they have written.
+func (s *batchScene) drawLosses(r *rand.Rand) {
+	s.mood, s.faults = losing, true
+	s.deeds = []batchDeed{s.drawDeed(r, one(r, "forget", "forget", "put back"))}
+	for range 1 + r.IntN(6) {
+		s.deeds = append(s.deeds, batchDeed{kind: one(r, "error", "die"), class: "written", n: 1 + r.IntN(20)})
+	}
 }
 
 // Classes of messages at which something is done, as task.Class names them.
@@ -116,8 +129,8 @@ type pendingDeed struct {
 func (r *batchRun) prepare() {
 	for _, d := range r.s.deeds {
 		switch d.kind {
-		case "kill on", "crash on", "panic", "error", "die", "crash in", "hang", "break", "linger":
-			r.waiting = append(r.waiting, &pendingDeed{d, d.n})
+		case "kill on", "crash on", "panic", "error", "die", "crash in", "hang", "break", "linger", "put back":
+			r.waiting = append(r.waiting, &pendingDeed{d, max(d.n, 1)})
 		case "delay", "reorder", "repeat", "record lost", "record fails", "record late":
 			// they are looked for
 		default:
@@ -154,6 +167,10 @@ func (r *batchRun) do(d batchDeed) {
 		}
 	case "crash":
 		r.crash()
+	case "forget":
+		if !r.forget(d.n) {
+			return
+		}
 	case "stop":
 		r.asked = true
 		r.w.Send(r.sup, task.Stop{})

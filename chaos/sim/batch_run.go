@@ -58,6 +58,8 @@ type batchRun struct {
 	deeds   map[string]int // that were done
 	harmed  map[*proc]bool // by their own code
 	kills   int
+	lost    int  // the run in which a store has lost something; 0: none has
+	told    bool // and somebody has said so
 	healed  bool
 	ended   bool
 	took    time.Duration

@@ -106,6 +106,9 @@ func drawBatch(seed uint64, o *BatchOptions) *batchScene {
 		}
 		s.deeds = append(s.deeds, s.drawDeed(r, one(r, mood.kinds...)))
 	}
+	if losses := rand.New(rand.NewPCG(seed, 0x6c6f73657273)); losses.IntN(10) == 0 {
+		s.drawLosses(losses)
+	}
 	if o.only {
 		s.deeds = slices.Clone(o.deeds)
 		s.faults = s.faults || len(s.deeds) > 0

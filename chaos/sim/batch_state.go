@@ -2,6 +2,7 @@ package sim
 
 import (
 	gocontext "context"
+	"errors"
 	"slices"
 
 	"github.com/egretstream/egret/bolt"
@@ -15,6 +16,7 @@ type batchState struct {
 	batchBolt
 	store  *simState
 	fence  tuple.Fence
+	last   []tuple.BatchID // by group: what it has left there, or found
 	groups tuple.Groups
 	come   map[tuple.TxID]*batchChanges
 	wrote  map[tuple.TxID]*batchChanges
@@ -69,11 +71,24 @@ func (b *batchState) Join(ctx gocontext.Context, j *bolt.Join) error {
 		return err
 	}
 	b.fence = j.Fence
-	err := b.store.Join(ctx, &batchstate.Join{Fence: j.Fence, Groups: b.groups, Committed: j.Committed, Last: j.Last, Undo: !b.plain()})
+	ahead, err := b.store.Join(ctx, &batchstate.Join{Fence: j.Fence, Groups: b.groups, Committed: j.Committed, Last: j.Last, Undo: !b.plain()})
 	if err != nil {
-		return err
+		return final(err)
+	}
+	b.last = make([]tuple.BatchID, tuple.KeyGroups)
+	copy(b.last, j.Last)
+	for g := range ahead.All() {
+		b.last[g] = tuple.BatchID{Attempt: j.Fence.Attempt, Tx: j.Committed + 1}
 	}
 	return b.run.hit("joined")
+}
+
+// final has the run end when a store has lost something, as states of package trident do.
+func final(err error) error {
+	if errors.Is(err, batchstate.ErrLost) {
+		return bolt.Reject(err)
+	}
+	return err
 }
 
 // Commit implements bolt.Stateful.
@@ -95,7 +110,7 @@ func (b *batchState) Commit(ctx gocontext.Context, id tuple.BatchID) (w bolt.Wri
 	if err != nil {
 		return w, err
 	}
-	change := &batchstate.Write{Fence: b.fence, Tx: id.Tx, Again: b.plain()}
+	change := &batchstate.Write{Fence: b.fence, Tx: id.Tx, Last: b.last, Again: b.plain()}
 	for i, key := range c.keys {
 		w.Groups.Add(keys[i].Group)
 		w.Keys++
@@ -121,7 +136,10 @@ func (b *batchState) Commit(ctx gocontext.Context, id tuple.BatchID) (w bolt.Wri
 	}
 	if len(change.Rows) > 0 {
 		if err := b.store.Write(ctx, change); err != nil {
-			return w, err
+			return w, final(err)
+		}
+		for _, row := range change.Rows {
+			b.last[row.Group] = id
 		}
 	}
 	b.wrote[id.Tx] = c

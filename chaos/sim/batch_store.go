@@ -3,7 +3,6 @@ package sim
 import (
 	gocontext "context"
 	"errors"
-	"fmt"
 	"maps"
 
 	"github.com/egretstream/egret/batch"
@@ -30,12 +29,19 @@ type simState struct {
 	tail  []func(*stateImage) // of disk to image
 	first int                 // number of tail[0]
 	life  int                 // counts crashes
+	older []stateImage        // what disk was, the latest last; of a store that will lose something
 }
 
 type stateImage struct {
 	fences [tuple.KeyGroups]tuple.Fence
-	last   [tuple.KeyGroups]tuple.TxID
+	last   [tuple.KeyGroups]tuple.BatchID
 	rows   map[batchstate.Key]batchstate.Row
+}
+
+func (m *stateImage) clone() stateImage {
+	c := *m
+	c.rows = maps.Clone(m.rows)
+	return c
 }
 
 func newSimState(r *batchRun, part int) *simState {
@@ -64,6 +70,7 @@ func (s *simState) apply(op func(*stateImage)) {
 // sync makes the next n of the tail durable.
 func (s *simState) sync(n int) {
 	for _, op := range s.tail[:n] {
+		s.keep()
 		op(&s.disk)
 	}
 	s.first += n
@@ -77,50 +84,45 @@ func (s *simState) crash() {
 		s.run.book.saw("unsynced write lost")
 	}
 	s.sync(kept)
-	s.tail, s.image = nil, s.disk
-	s.image.rows = maps.Clone(s.disk.rows)
+	s.tail, s.image = nil, s.disk.clone()
 	s.life++
 }
 
 // Join implements state.Store.
-func (s *simState) Join(_ gocontext.Context, j *batchstate.Join) error {
+func (s *simState) Join(_ gocontext.Context, j *batchstate.Join) (ahead tuple.Groups, err error) {
+	var behind tuple.Groups // that have the batch behind the committed one
 	for g := range j.Groups.All() {
-		if j.Fence.Less(s.image.fences[g]) {
+		yes, err := j.Check(g, s.image.fences[g], s.image.last[g])
+		if errors.Is(err, batchstate.ErrFenced) {
 			s.run.book.saw("stale join")
-			return fmt.Errorf("group %d: %w", g, batchstate.ErrFenced)
 		}
-		var want tuple.TxID
-		if j.Last != nil {
-			want = j.Last[g]
+		if err != nil {
+			return ahead, err
 		}
-		if has := s.image.last[g]; has != want && has != j.Committed+1 {
-			return fmt.Errorf("%w: group %d has batch %d, and the record %d of %d", batchstate.ErrLost, g, has, want, j.Committed)
+		if yes {
+			behind.Add(g)
 		}
 	}
 	s.run.book.check(chaos.States)
 	if j.Committed != s.run.records.record.Committed {
 		s.run.book.saw("join behind the record")
 	}
-	fence, groups, committed, last, undo := j.Fence, j.Groups, j.Committed, j.Last, j.Undo
 	s.apply(func(m *stateImage) {
-		for g := range groups.All() {
-			m.fences[g] = fence
-			if m.last[g] != committed+1 || !undo {
-				continue
-			}
-			if m.last[g] = 0; last != nil {
-				m.last[g] = last[g]
-			}
+		for g := range j.Groups.All() {
+			m.fences[g], m.last[g] = j.Fence, j.Leaves(g, behind.Has(g))
 		}
 		for k, row := range m.rows {
-			if !undo || !groups.Has(k.Group) || row.Tx != committed+1 || mutation.Is(mutation.UndoLeftOut) {
+			if !j.Undo || !j.Groups.Has(k.Group) || row.Tx != j.Committed+1 || mutation.Is(mutation.UndoLeftOut) {
 				continue
 			}
 			s.run.book.saw("undone")
-			m.rows[k] = batchstate.Row{Tx: committed, Value: row.Prev}
+			m.rows[k] = batchstate.Row{Tx: j.Committed, Value: row.Prev}
 		}
 	})
-	return nil
+	if !j.Undo {
+		ahead = behind
+	}
+	return ahead, nil
 }
 
 // Get implements state.Store.
@@ -135,24 +137,28 @@ func (s *simState) Get(_ gocontext.Context, keys []batchstate.Key) ([]batchstate
 // Write implements state.Store.
 func (s *simState) Write(_ gocontext.Context, w *batchstate.Write) error {
 	for _, c := range w.Rows {
-		g := c.Group
-		switch last := s.image.last[g]; {
-		case s.image.fences[g] != w.Fence && !mutation.Is(mutation.FenceUncompared):
-			s.run.book.saw("fenced write")
-			return fmt.Errorf("batch %d, group %d: %w", w.Tx, g, batchstate.ErrFenced)
-		case mutation.Is(mutation.GapIsRepeat) && last != w.Tx-1 && last != 0:
+		last, fence := s.image.last[c.Group], s.image.fences[c.Group]
+		if mutation.Is(mutation.GapIsRepeat) && last.Tx != w.Tx-1 && last.Tx != 0 {
 			return nil // it takes a batch behind a gap for one that it has
-		case last > w.Tx, last == w.Tx && !w.Again:
-			return fmt.Errorf("batch %d, group %d has %d: %w", w.Tx, g, last, batchstate.ErrFenced)
-		case last > 0 && last < w.Tx-1:
+		}
+		if fence != w.Fence {
+			s.run.book.saw("fenced write")
+			if mutation.Is(mutation.FenceUncompared) {
+				fence = w.Fence
+			}
+		}
+		if err := w.Check(c.Group, fence, last); err != nil {
+			return err
+		}
+		if last.Tx > 0 && last.Tx < w.Tx-1 {
 			s.run.book.saw("gap in a store")
 		}
 	}
 	s.run.book.writes(s, w)
-	rows, tx := w.Rows, w.Tx
+	rows, stamp := w.Rows, w.Stamp()
 	s.apply(func(m *stateImage) {
 		for _, c := range rows {
-			m.last[c.Group] = tx
+			m.last[c.Group] = stamp
 			m.rows[c.Key] = c.Row
 		}
 	})
@@ -206,6 +212,9 @@ func (s *simRecords) apply(e *batch.Entry) error {
 	before := s.record.Clone()
 	err := s.record.Apply(e)
 	s.run.book.entered(before, e, err)
+	if err == nil && e.Commit != nil {
+		s.run.putBack()
+	}
 	return err
 }
 

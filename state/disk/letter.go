@@ -169,7 +169,7 @@ func encodeLetters(all []record) []byte {
 
 // decodeLetters reads a file of letters. An error is ErrCorrupt or ErrNewer.
 func decodeLetters(b []byte) ([]record, error) {
-	if err := newer(b, "egret letters "); err != nil {
+	if err := newer(b, "egret letters ", 1); err != nil {
 		return nil, err
 	}
 	if len(b) < len(letterMagic)+4 || string(b[:len(letterMagic)]) != letterMagic {

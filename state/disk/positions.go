@@ -75,15 +75,15 @@ func summed(b []byte) (end, line int, why string) {
 }
 
 // newer returns ErrNewer if b begins with the name of a format and a number of it
-// above 1.
-func newer(b []byte, format string) error {
+// above the one that is known.
+func newer(b []byte, format string, known uint64) error {
 	rest, is := bytes.CutPrefix(b, []byte(format))
 	number, _, ended := bytes.Cut(rest, []byte("\n"))
 	n, err := strconv.ParseUint(string(number), 10, 16)
-	if !is || !ended || err != nil || n <= 1 {
+	if !is || !ended || err != nil || n <= known {
 		return nil
 	}
-	return fmt.Errorf("%w: its format has the number %d, and this Egret knows 1", ErrNewer, n)
+	return fmt.Errorf("%w: its format has the number %d, and this Egret knows %d", ErrNewer, n, known)
 }
 
 // decodePositions reads what encodePositions has written. An error is ErrCorrupt or
@@ -93,7 +93,7 @@ func decodePositions(b []byte) (positions, error) {
 	fail := func(line int, format string, args ...any) (positions, error) {
 		return positions{}, fmt.Errorf("%w: line %d: %s", ErrCorrupt, line, fmt.Sprintf(format, args...))
 	}
-	if err := newer(b, "egret positions "); err != nil {
+	if err := newer(b, "egret positions ", 1); err != nil {
 		return positions{}, err
 	}
 	end, line, why := summed(b)
@@ -173,7 +173,7 @@ func encodeRun(n uint32) []byte { return fmt.Appendf(nil, "egret run 1\n%d\n", n
 
 // decodeRun reads what encodeRun has written. An error is ErrCorrupt or ErrNewer.
 func decodeRun(b []byte) (uint32, error) {
-	if err := newer(b, "egret run "); err != nil {
+	if err := newer(b, "egret run ", 1); err != nil {
 		return 0, err
 	}
 	n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(string(b), "egret run 1\n"), "\n"), 10, 32)

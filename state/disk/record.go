@@ -17,7 +17,7 @@ import (
 )
 
 // Records keeps the record of an exactly-once topology in the file batches of its state
-// directory: a line "egret batches 1", the record as JSON, and the CRC-32C of both. It is
+// directory: a line "egret batches 2", the record as JSON, and the CRC-32C of both. It is
 // a batch.Records.
 type Records struct {
 	mu     sync.Mutex
@@ -116,7 +116,10 @@ func (r *Records) apply(e *batch.Entry) error {
 	return nil
 }
 
-const batchesMagic = "egret batches 1\n"
+const (
+	batchesMagic = "egret batches 2\n"
+	batchesEarly = "egret batches 1\n" // without attempts
+)
 
 func encodeRecord(r *batch.Record) ([]byte, error) {
 	b, err := json.Marshal(r)
@@ -126,16 +129,20 @@ func encodeRecord(r *batch.Record) ([]byte, error) {
 	return addSum(append(append([]byte(batchesMagic), b...), '\n')), nil
 }
 
-// decodeRecord reads what encodeRecord has written. An error is ErrCorrupt or ErrNewer.
+// decodeRecord reads what encodeRecord has written. An error is ErrCorrupt or ErrNewer, but
+// for what an earlier version has written.
 func decodeRecord(b []byte) (batch.Record, error) {
 	fail := func(why string) (batch.Record, error) {
 		return batch.Record{}, fmt.Errorf("%w: %s", ErrCorrupt, why)
 	}
-	if err := newer(b, "egret batches "); err != nil {
+	if bytes.HasPrefix(b, []byte(batchesEarly)) {
+		return batch.Record{}, errors.New("it was written by an earlier Egret: its format has the number 1, and this Egret knows 2")
+	}
+	if err := newer(b, "egret batches ", 2); err != nil {
 		return batch.Record{}, err
 	}
 	if !bytes.HasPrefix(b, []byte(batchesMagic)) {
-		return fail("it does not begin with \"egret batches 1\"")
+		return fail("it does not begin with \"egret batches 2\"")
 	}
 	end, _, why := summed(b)
 	if why != "" {

@@ -31,7 +31,7 @@ func TestRecordSurvives(t *testing.T) {
 	var groups tuple.Groups
 	groups.Add(7)
 	commit := &batch.Entry{Epoch: 1, Commit: &batch.Commit{
-		Tx: 1, Positions: map[string]batch.Positions{"lines": {"a": "10"}}, Written: map[string]tuple.Groups{"count": groups},
+		Tx: 1, Round: 3, Positions: map[string]batch.Positions{"lines": {"a": "10"}}, Written: map[string]tuple.Groups{"count": groups},
 	}}
 	require.NoError(t, r.Append(ctx, commit))
 	require.ErrorIs(t, r.Append(ctx, commit), batch.ErrStale, "once")
@@ -44,7 +44,7 @@ func TestRecordSurvives(t *testing.T) {
 	require.EqualValues(t, 2, second.Epoch)
 	require.EqualValues(t, 1, second.Committed)
 	require.Equal(t, "10", second.Positions["lines"]["a"])
-	require.EqualValues(t, 1, second.Last["count"][7])
+	require.Equal(t, tuple.BatchID{Attempt: tuple.Attempt{Epoch: 1, Round: 3}, Tx: 1}, second.Stamps("count")[7])
 	require.ErrorIs(t, r.Append(ctx, &batch.Entry{Epoch: 1, Commit: &batch.Commit{Tx: 2}}), batch.ErrStale)
 	second.Committed = 99
 	require.EqualValues(t, 1, r.Record().Committed, "what Begin returns is the caller's")
@@ -78,9 +78,12 @@ func TestRecordDamaged(t *testing.T) {
 			require.ErrorContains(t, err, "left as it is")
 		}
 	}
-	require.NoError(t, os.WriteFile(name, []byte("egret batches 2\nx"), 0o600))
+	require.NoError(t, os.WriteFile(name, []byte("egret batches 3\nx"), 0o600))
 	_, err = s.Records()
 	require.ErrorIs(t, err, ErrNewer)
+	require.NoError(t, os.WriteFile(name, []byte("egret batches 1\nx"), 0o600))
+	_, err = s.Records()
+	require.ErrorContains(t, err, "it was written by an earlier Egret: its format has the number 1, and this Egret knows 2; it was left as it is: put it right, or start over with --reset")
 }
 
 func FuzzRecord(f *testing.F) {

@@ -17,11 +17,14 @@ func TestTheListOfOneBatchIsKept(t *testing.T) {
 	require.NoError(t, err)
 	j := &state.Join{Fence: tuple.Fence{Life: 1}, Undo: true}
 	j.Groups.Add(7)
-	require.NoError(t, store.Join(t.Context(), j))
+	_, err = store.Join(t.Context(), j)
+	require.NoError(t, err)
+	last := make([]tuple.BatchID, tuple.KeyGroups)
 	for tx := range tuple.TxID(100) {
-		require.NoError(t, store.Write(t.Context(), &state.Write{Fence: j.Fence, Tx: tx + 1, Rows: []state.Change{
+		require.NoError(t, store.Write(t.Context(), &state.Write{Fence: j.Fence, Tx: tx + 1, Last: last, Rows: []state.Change{
 			{Key: state.Key{Group: 7, Bytes: "a"}}, {Key: state.Key{Group: 7, Bytes: "b"}},
 		}}))
+		last[7] = tuple.BatchID{Tx: tx + 1}
 	}
 	require.Len(t, b.states[name].groups[7].written, 2)
 	require.LessOrEqual(t, cap(b.states[name].groups[7].written), 4)

@@ -51,7 +51,7 @@ type table struct {
 type group struct {
 	mu    sync.Mutex // of one before that of a greater one
 	fence tuple.Fence
-	last  tuple.TxID // that has written
+	last  tuple.BatchID // that has written
 	rows  map[string]*row
 	// written are the rows that last has written, for the undo. Empty after one.
 	written []*row
@@ -62,35 +62,38 @@ type row struct {
 	state.Row
 }
 
-func (t *table) Join(_ context.Context, j *state.Join) error {
+func (t *table) Join(_ context.Context, j *state.Join) (ahead tuple.Groups, err error) {
 	defer t.unlock(&j.Groups)
 	t.lock(&j.Groups)
-	var undo tuple.Groups
 	for g := range j.Groups.All() {
 		yes, err := j.Check(g, t.groups[g].fence, t.groups[g].last)
-		if errors.Is(err, state.ErrLost) && t.groups[g].last == 0 {
-			return fmt.Errorf("state %v in memory, which cannot outlive its process (keep it in another store, or start the topology anew): %w", t.name, err)
+		if errors.Is(err, state.ErrLost) && t.groups[g].last.Tx == 0 {
+			return tuple.Groups{}, fmt.Errorf("state %v in memory, which cannot outlive its process (keep it in another store, or start the topology anew): %w", t.name, err)
 		}
 		if err != nil {
-			return fmt.Errorf("state %v in memory: %w", t.name, err)
+			return tuple.Groups{}, fmt.Errorf("state %v in memory: %w", t.name, err)
 		}
 		if yes {
-			undo.Add(g)
+			ahead.Add(g)
 		}
 	}
-	for g := range j.Groups.All() {
-		t.groups[g].fence = j.Fence
-		if undo.Has(g) {
-			t.groups[g].undo(j.LastOf(g))
+	for n := range j.Groups.All() {
+		g, left := &t.groups[n], j.Leaves(n, ahead.Has(n))
+		if ahead.Has(n) && j.Undo {
+			g.undo(left.Tx)
 		}
+		g.fence, g.last = j.Fence, left
 	}
-	return nil
+	if j.Undo {
+		ahead = tuple.Groups{}
+	}
+	return ahead, nil
 }
 
-// undo takes back what the last batch has written; then before is the last one.
+// undo takes back what the last batch has written; then before is the one of its rows.
 func (g *group) undo(before tuple.TxID) {
 	for _, r := range g.written {
-		if r.Tx != g.last {
+		if r.Tx != g.last.Tx {
 			continue // written twice, and taken back already
 		}
 		if r.Row = (state.Row{Tx: before, Value: r.Prev}); r.Value == nil {
@@ -98,7 +101,7 @@ func (g *group) undo(before tuple.TxID) {
 		}
 	}
 	clear(g.written)
-	g.written, g.last = g.written[:0], before
+	g.written = g.written[:0]
 }
 
 func (t *table) Get(_ context.Context, keys []state.Key) ([]state.Row, error) {
@@ -124,9 +127,11 @@ func (t *table) Write(_ context.Context, w *state.Write) error {
 		}
 	}
 	for n := range groups.All() {
-		if g := &t.groups[n]; g.last != w.Tx {
-			g.last, g.written = w.Tx, g.written[:0]
+		g := &t.groups[n]
+		if g.last.Tx != w.Tx {
+			g.written = g.written[:0]
 		}
+		g.last = w.Stamp()
 	}
 	for i := range w.Rows {
 		c := &w.Rows[i]

@@ -19,10 +19,10 @@ func TestStore(t *testing.T) {
 func TestMemoryDoesNotOutliveItsProcess(t *testing.T) {
 	store, err := memory.New().Open(t.Context(), state.Name{Topology: "wordcount", State: "counts"})
 	require.NoError(t, err)
-	j := &state.Join{Fence: tuple.Fence{Life: 1}, Committed: 3, Last: make([]tuple.TxID, tuple.KeyGroups)}
+	j := &state.Join{Fence: tuple.Fence{Life: 1}, Committed: 3, Last: make([]tuple.BatchID, tuple.KeyGroups)}
 	j.Groups.Add(7)
-	j.Last[7] = 2
-	err = store.Join(t.Context(), j)
+	j.Last[7].Tx = 2
+	_, err = store.Join(t.Context(), j)
 	require.ErrorIs(t, err, state.ErrLost)
 	require.ErrorContains(t, err, "state wordcount/counts in memory, which cannot outlive its process")
 }

@@ -31,7 +31,8 @@ type writer struct {
 	store state.Store
 	fence tuple.Fence
 	rand  *rand.Rand
-	acked tuple.TxID // what is durable, and committed
+	acked tuple.TxID    // what is durable, and committed
+	by    tuple.BatchID // the same, with its attempt
 	rows  map[state.Key]state.Row
 	// next is what the batch acked+1 makes of rows; nil: it was not tried.
 	next map[state.Key]state.Row
@@ -51,21 +52,30 @@ func (w *writer) open(t *testing.T, b *Backend) (err error) {
 		return err
 	}
 	w.fence.Round++
-	j := &state.Join{Fence: w.fence, Committed: w.acked, Undo: true, Last: make([]tuple.TxID, tuple.KeyGroups)}
+	w.by = tuple.BatchID{Attempt: w.store.(*store).groups[0].last.Attempt, Tx: w.acked} // another process may have written that
+	j := &state.Join{Fence: w.fence, Committed: w.acked, Undo: true, Last: w.last()}
 	for g := range uint16(writerGroups) {
 		j.Groups.Add(g)
-		j.Last[g] = w.acked
 	}
-	if err := w.store.Join(t.Context(), j); err != nil {
+	if _, err := w.store.Join(t.Context(), j); err != nil {
 		return err
 	}
 	w.next = nil
 	return nil
 }
 
+// last are the stamps that are durable.
+func (w *writer) last() []tuple.BatchID {
+	last := make([]tuple.BatchID, tuple.KeyGroups)
+	for g := range writerGroups {
+		last[g] = w.by
+	}
+	return last
+}
+
 // write writes a batch of n rows of size bytes in each group.
 func (w *writer) write(t *testing.T, n, size int) error {
-	b := &state.Write{Fence: w.fence, Tx: w.acked + 1}
+	b := &state.Write{Fence: w.fence, Tx: w.acked + 1, Last: w.last()}
 	w.next = map[state.Key]state.Row{}
 	for g := range uint16(writerGroups) {
 		for _, i := range w.rand.Perm(3 * n)[:n] {
@@ -84,7 +94,7 @@ func (w *writer) write(t *testing.T, n, size int) error {
 	for k, r := range w.next {
 		w.rows[k] = r
 	}
-	w.next, w.acked = nil, b.Tx
+	w.next, w.acked, w.by = nil, b.Tx, b.Stamp()
 	return nil
 }
 

@@ -14,9 +14,9 @@
 //
 // The keys of the database, numbers of fixed size being big-endian:
 //
-//	m                  the version of this layout: 1, one byte
+//	m                  the version of this layout: 2, one byte
 //	g GROUP            of a key group: fence (epoch and round 4 bytes each, life 8) and the
-//	                   last batch that has written, 8 bytes
+//	                   stamp of the last write (epoch and round 4 bytes each, batch 8)
 //	w GROUP            what that batch has written: its number, 8 bytes, then the keys, each
 //	                   behind its length, a uvarint. Not there after an undo
 //	r GROUP KEY        a row: its batch, a uvarint; a byte, 1 if there is a value plus 2 if

@@ -9,7 +9,7 @@ import (
 )
 
 // layout is the version of the layout that doc.go describes.
-const layout = 1
+const layout = 2
 
 // The first bytes of keys.
 const (
@@ -30,20 +30,28 @@ func appendKey(b []byte, kind byte, group uint16, key string) []byte {
 
 const keyHead = 3 // bytes before the key of a row
 
-func appendGroup(b []byte, f tuple.Fence, last tuple.TxID) []byte {
-	b = binary.BigEndian.AppendUint32(b, f.Epoch)
-	b = binary.BigEndian.AppendUint32(b, f.Round)
+func appendGroup(b []byte, f tuple.Fence, last tuple.BatchID) []byte {
+	b = appendAttempt(b, f.Attempt)
 	b = binary.BigEndian.AppendUint64(b, uint64(f.Life))
-	return binary.BigEndian.AppendUint64(b, uint64(last))
+	b = appendAttempt(b, last.Attempt)
+	return binary.BigEndian.AppendUint64(b, uint64(last.Tx))
 }
 
-func readGroup(b []byte) (f tuple.Fence, last tuple.TxID, err error) {
-	if len(b) != 24 {
-		return f, 0, errLayout
+func readGroup(b []byte) (f tuple.Fence, last tuple.BatchID, err error) {
+	if len(b) != 32 {
+		return f, last, errLayout
 	}
-	f.Epoch, f.Round = binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])
-	f.Life = tuple.Incarnation(binary.BigEndian.Uint64(b[8:]))
-	return f, tuple.TxID(binary.BigEndian.Uint64(b[16:])), nil
+	f.Attempt, f.Life = readAttempt(b), tuple.Incarnation(binary.BigEndian.Uint64(b[8:]))
+	last.Attempt, last.Tx = readAttempt(b[16:]), tuple.TxID(binary.BigEndian.Uint64(b[24:]))
+	return f, last, nil
+}
+
+func appendAttempt(b []byte, a tuple.Attempt) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, a.Epoch), a.Round)
+}
+
+func readAttempt(b []byte) tuple.Attempt {
+	return tuple.Attempt{Epoch: binary.BigEndian.Uint32(b), Round: binary.BigEndian.Uint32(b[4:])}
 }
 
 func appendRow(b []byte, tx tuple.TxID, r *state.Row) []byte {

@@ -15,7 +15,7 @@ func FuzzLayout(f *testing.F) {
 	f.Add([]byte{}, uint64(0), []byte{}, []byte{}, byte(0))
 	f.Add([]byte{1, 3, 200, 1, 7, 7}, uint64(1<<63), []byte("value"), []byte("before"), byte(3))
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 9, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0}, uint64(9), []byte{0}, []byte{}, byte(1))
-	f.Add(bytes.Repeat([]byte{1}, 24), uint64(300), []byte(nil), []byte("x"), byte(2))
+	f.Add(bytes.Repeat([]byte{1}, 32), uint64(300), []byte(nil), []byte("x"), byte(2))
 	f.Fuzz(func(t *testing.T, hostile []byte, tx uint64, a, b []byte, has byte) {
 		if r, err := readRow(hostile); err != nil {
 			require.ErrorIs(t, err, errLayout)
@@ -63,7 +63,8 @@ func FuzzLayout(f *testing.F) {
 // Files of today are read by later versions, or refused.
 func TestLayoutIsAsDocumented(t *testing.T) {
 	fence := tuple.Fence{Attempt: tuple.Attempt{Epoch: 1, Round: 2}, Life: 3}
-	require.Equal(t, []byte("\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x04"), appendGroup(nil, fence, 4))
+	require.Equal(t, []byte("\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x04\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x06"),
+		appendGroup(nil, fence, tuple.BatchID{Attempt: tuple.Attempt{Epoch: 4, Round: 5}, Tx: 6}))
 	require.Equal(t, []byte("\xac\x02\x03\x02v1v0"), appendRow(nil, 300, &state.Row{Value: []byte("v1"), Prev: []byte("v0")}))
 	require.Equal(t, []byte("\x05\x01v1"), appendRow(nil, 5, &state.Row{Value: []byte("v1")}))
 	require.Equal(t, []byte("\x05\x02v0"), appendRow(nil, 5, &state.Row{Prev: []byte("v0")}))

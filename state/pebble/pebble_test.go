@@ -64,7 +64,7 @@ func TestAnotherLayoutIsRefused(t *testing.T) {
 	require.NoError(t, db.Set([]byte{versionKey}, []byte{layout + 1}, pebble.Sync))
 	require.NoError(t, db.Close())
 	_, err = Dir(dir).Open(t.Context(), counts)
-	require.ErrorContains(t, err, "it has layout 2, and this program knows layout 1 only")
+	require.ErrorContains(t, err, "it has layout 3, and this program knows layout 2 only")
 	require.ErrorContains(t, err, at)
 	require.Empty(t, opened.tables)
 }

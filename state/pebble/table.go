@@ -41,44 +41,41 @@ type table struct {
 type group struct {
 	mu    sync.Mutex // of one before that of a greater one
 	fence tuple.Fence
-	last  tuple.TxID
+	last  tuple.BatchID
 }
 
-func (t *table) Join(_ context.Context, j *state.Join) error {
+func (t *table) Join(_ context.Context, j *state.Join) (ahead tuple.Groups, err error) {
 	defer t.free(&j.Groups)
 	t.hold(&j.Groups)
 	b := t.db.NewBatch()
 	defer b.Close()
-	var undo tuple.Groups
+	var behind tuple.Groups // that have the batch behind the committed one
 	for g := range j.Groups.All() {
 		yes, err := j.Check(g, t.groups[g].fence, t.groups[g].last)
 		if err != nil {
-			return t.fault(err)
+			return ahead, t.fault(err)
 		}
-		last := t.groups[g].last
+		last := j.Leaves(g, yes)
 		if yes {
-			undo.Add(g)
-			last = j.LastOf(g)
-			if err := t.undo(b, g, t.groups[g].last, last); err != nil {
-				return t.fault(err)
+			behind.Add(g)
+			if j.Undo {
+				err = t.undo(b, g, t.groups[g].last.Tx, last.Tx)
 			}
 		}
-		if err := b.Set(appendKey(nil, groupKey, g, ""), appendGroup(nil, j.Fence, last), nil); err != nil {
-			return t.fault(err)
+		if err = errors.Join(err, b.Set(appendKey(nil, groupKey, g, ""), appendGroup(nil, j.Fence, last), nil)); err != nil {
+			return ahead, t.fault(err)
 		}
 	}
 	if err := t.commit(b); err != nil {
-		return err
+		return ahead, err
 	}
-	for g := range uint16(tuple.KeyGroups) {
-		if j.Groups.Has(g) {
-			t.groups[g].fence = j.Fence
-		}
-		if undo.Has(g) {
-			t.groups[g].last = j.LastOf(g)
-		}
+	for g := range j.Groups.All() {
+		t.groups[g].fence, t.groups[g].last = j.Fence, j.Leaves(g, behind.Has(g))
 	}
-	return nil
+	if !j.Undo {
+		ahead = behind
+	}
+	return ahead, nil
 }
 
 // undo puts into b what takes a group back from batch tx to an earlier one.
@@ -175,7 +172,7 @@ func (t *table) Write(_ context.Context, w *state.Write) error {
 			return t.fault(err)
 		}
 		list := appendKey(nil, writtenKey, g, "")
-		if t.groups[g].last == w.Tx { // Again
+		if t.groups[g].last.Tx == w.Tx { // Again
 			was, closer, err := t.db.Get(list)
 			if err != nil {
 				return t.fault(err)
@@ -184,7 +181,7 @@ func (t *table) Write(_ context.Context, w *state.Write) error {
 			closer.Close()
 		}
 		if err := errors.Join(b.Set(list, written[g], nil),
-			b.Set(appendKey(nil, groupKey, g, ""), appendGroup(nil, w.Fence, w.Tx), nil)); err != nil {
+			b.Set(appendKey(nil, groupKey, g, ""), appendGroup(nil, w.Fence, w.Stamp()), nil)); err != nil {
 			return t.fault(err)
 		}
 	}
@@ -192,7 +189,7 @@ func (t *table) Write(_ context.Context, w *state.Write) error {
 		return err
 	}
 	for g := range groups.All() {
-		t.groups[g].last = w.Tx
+		t.groups[g].last = w.Stamp()
 	}
 	return nil
 }

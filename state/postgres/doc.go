@@ -6,11 +6,12 @@
 // for that the user needs the right to create in the database, later only to use what is
 // there.
 //
-//	egret.version    of this layout: 1
+//	egret.version    of this layout: 2
 //	egret.states     id, topology, name
 //	egret.fences     state, grp, epoch, round, life: who may write to a key group;
-//	                 txid: the last batch that has; committed: what its task has last said
-//	                 of all batches; undo: whether its rows have prev
+//	                 txid, txid_epoch, txid_round: the last batch that has, and its attempt;
+//	                 committed: what its task has last said of all batches; undo: whether
+//	                 its rows have prev
 //	egret.rows       state, key, grp, txid, value, prev: NULL is absent
 //	egret.progress   a view: topology, committed
 //	egret.committed  a view: topology, state, key, txid, value

@@ -14,7 +14,7 @@ import (
 )
 
 // layout is the version of the layout in schema.sql.
-const layout = 1
+const layout = 2
 
 //go:embed schema.sql
 var schema string
@@ -101,7 +101,7 @@ func prepare(ctx context.Context, pool *pgxpool.Pool) error {
 		return err
 	}
 	if version != layout {
-		return fmt.Errorf("the schema egret has layout %d, and this program knows layout %d only", version, layout)
+		return fmt.Errorf("the schema egret has layout %d, and this program knows layout %d only: run the Egret that has made it, or drop the schema and start its topologies anew", version, layout)
 	}
 	return nil
 }

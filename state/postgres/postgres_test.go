@@ -93,12 +93,13 @@ func open(t *testing.T, url string, name state.Name) *store {
 
 func join(t *testing.T, s state.Store, round uint32, committed, last tuple.TxID, undo bool) tuple.Fence {
 	j := &state.Join{Fence: tuple.Fence{Attempt: tuple.Attempt{Epoch: 1, Round: round}, Life: 1 << 63}, Committed: committed, Undo: undo}
-	j.Last = make([]tuple.TxID, tuple.KeyGroups)
+	j.Last = make([]tuple.BatchID, tuple.KeyGroups)
 	for g := range uint16(4) {
 		j.Groups.Add(g)
-		j.Last[g] = last
+		j.Last[g].Tx = last
 	}
-	require.NoError(t, s.Join(t.Context(), j))
+	_, err := s.Join(t.Context(), j)
+	require.NoError(t, err)
 	return j.Fence
 }
 
@@ -114,6 +115,20 @@ func batch(f tuple.Fence, tx tuple.TxID, value, prev string, keys ...string) *st
 	return w
 }
 
+// onTop has w go on top of what is there.
+func onTop(t *testing.T, s *store, w *state.Write) *state.Write {
+	groups := w.Groups()
+	w.Last = make([]tuple.BatchID, tuple.KeyGroups)
+	require.NoError(t, s.transact(t.Context(), func(tx pgx.Tx) error {
+		all, err := s.lock(t.Context(), tx, list(&groups))
+		for g, f := range all {
+			w.Last[g] = f.last
+		}
+		return err
+	}))
+	return w
+}
+
 func committedView(t *testing.T, url string) {
 	counts, sums, other := open(t, url, counts), open(t, url, state.Name{Topology: "wordcount", State: "sums"}), open(t, url, state.Name{Topology: "other", State: "counts"})
 	see := func(want ...string) {
@@ -124,16 +139,16 @@ func committedView(t *testing.T, url string) {
 	see()
 	f := join(t, counts, 1, 0, 0, true)
 	join(t, sums, 1, 0, 0, true)
-	require.NoError(t, counts.Write(t.Context(), batch(f, 1, "1", "", "a", "b")))
-	require.NoError(t, sums.Write(t.Context(), batch(f, 1, "100", "", "x")))
+	require.NoError(t, counts.Write(t.Context(), onTop(t, counts, batch(f, 1, "1", "", "a", "b"))))
+	require.NoError(t, sums.Write(t.Context(), onTop(t, sums, batch(f, 1, "100", "", "x"))))
 	see()
 
 	// Of another state's batch 2 it follows that 1 is committed, for all; not from another
 	// topology's.
 	o := join(t, other, 1, 0, 0, true)
-	require.NoError(t, other.Write(t.Context(), batch(o, 7, "7", "", "a")))
+	require.NoError(t, other.Write(t.Context(), onTop(t, other, batch(o, 7, "7", "", "a"))))
 	see()
-	require.NoError(t, counts.Write(t.Context(), batch(f, 2, "2", "1", "a")))
+	require.NoError(t, counts.Write(t.Context(), onTop(t, counts, batch(f, 2, "2", "1", "a"))))
 	see("counts a 1 1", "counts b 1 1", "sums x 100 1")
 	require.Equal(t, []string{"1"}, query(t, url, "SELECT committed FROM egret.progress WHERE topology = 'wordcount'"))
 
@@ -143,17 +158,18 @@ func committedView(t *testing.T, url string) {
 	// Batch 3 makes new rows and deletes one; it is not committed, and undone.
 	w := batch(f, 3, "3", "2", "a")
 	w.Rows = append(w.Rows, batch(f, 3, "3", "", "", "new").Rows[1], state.Change{Key: state.Key{Group: 1, Bytes: "b"}, Row: state.Row{Prev: []byte("1")}})
-	require.NoError(t, counts.Write(t.Context(), w))
+	require.NoError(t, counts.Write(t.Context(), onTop(t, counts, w)))
 	see("counts a 2 2", "counts b 1 2", "sums x 100 1")
-	last := &state.Join{Fence: tuple.Fence{Attempt: tuple.Attempt{Epoch: 1, Round: 2}, Life: 1}, Committed: 2, Undo: true, Last: make([]tuple.TxID, tuple.KeyGroups)}
+	last := &state.Join{Fence: tuple.Fence{Attempt: tuple.Attempt{Epoch: 1, Round: 2}, Life: 1}, Committed: 2, Undo: true, Last: make([]tuple.BatchID, tuple.KeyGroups)}
 	last.Groups.Add(0)
 	last.Groups.Add(1)
-	last.Last[0], last.Last[1] = 2, 1
-	require.NoError(t, counts.Join(t.Context(), last))
+	last.Last[0], last.Last[1] = tuple.BatchID{Attempt: f.Attempt, Tx: 2}, tuple.BatchID{Attempt: f.Attempt, Tx: 1}
+	_, err := counts.Join(t.Context(), last)
+	require.NoError(t, err)
 	see("counts a 2 2", "counts b 1 1", "sums x 100 1")
 
 	// Who has been replaced says nothing more.
-	require.NoError(t, counts.Write(t.Context(), batch(last.Fence, 3, "3", "2", "a")))
+	require.NoError(t, counts.Write(t.Context(), onTop(t, counts, batch(last.Fence, 3, "3", "2", "a"))))
 	require.NoError(t, counts.Settle(t.Context(), tuple.Fence{Life: 3}, 3))
 	see("counts a 2 2", "counts b 1 1", "sums x 100 1")
 	require.NoError(t, counts.Settle(t.Context(), last.Fence, 3))
@@ -165,7 +181,7 @@ func lastView(t *testing.T, url string) {
 	s := open(t, url, counts)
 	f := join(t, s, 1, 0, 0, false)
 	require.NoError(t, s.Write(t.Context(), batch(f, 1, "1", "", "a")))
-	require.NoError(t, s.Write(t.Context(), batch(f, 2, "2", "", "a")))
+	require.NoError(t, s.Write(t.Context(), onTop(t, s, batch(f, 2, "2", "", "a"))))
 	require.Equal(t, []string{"2"}, query(t, url, "SELECT convert_from(value, 'UTF8') FROM egret.committed"), "a value, although there is none before it")
 }
 
@@ -188,10 +204,10 @@ func createdOnce(t *testing.T, url string) {
 
 func otherLayout(t *testing.T, url string) {
 	require.NoError(t, open(t, url, counts).Close())
-	exec(t, url, "UPDATE egret.version SET version = 2")
+	exec(t, url, "UPDATE egret.version SET version = 1")
 	_, err := URL(url).Open(t.Context(), counts)
 	require.ErrorContains(t, err, "state wordcount/counts in PostgreSQL database test")
-	require.ErrorContains(t, err, "the schema egret has layout 2, and this program knows layout 1 only")
+	require.ErrorContains(t, err, "the schema egret has layout 1, and this program knows layout 2 only: run the Egret that has made it, or drop the schema")
 }
 
 func poorUser(t *testing.T, url string) {
@@ -303,7 +319,7 @@ func ended(t *testing.T, url string) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	require.ErrorIs(t, s.Write(stopped, batch(f, 2, "2", "1", "a")), context.Canceled)
-	require.NoError(t, s.Write(t.Context(), batch(f, 2, "2", "1", "a")))
+	require.NoError(t, s.Write(t.Context(), onTop(t, s, batch(f, 2, "2", "1", "a"))))
 }
 
 func longKeys(t *testing.T, url string) {
@@ -336,7 +352,8 @@ func ordered(t *testing.T, url string) {
 					j.Groups.Add(g)
 					w.Rows = append(w.Rows, state.Change{Key: state.Key{Group: 199 - g, Bytes: "a"}, Row: state.Row{Value: []byte("1")}})
 				}
-				for _, err := range []error{s.Join(t.Context(), j), s.Write(t.Context(), w)} {
+				_, err := s.Join(t.Context(), j)
+				for _, err := range []error{err, s.Write(t.Context(), w)} {
 					if err != nil && !errors.Is(err, state.ErrFenced) {
 						errs[i] = err
 						return

@@ -1,7 +1,7 @@
 CREATE SCHEMA IF NOT EXISTS egret;
 
 CREATE TABLE egret.version (version int NOT NULL);
-INSERT INTO egret.version VALUES (1);
+INSERT INTO egret.version VALUES (2);
 
 CREATE TABLE egret.states (
 	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -18,6 +18,8 @@ CREATE TABLE egret.fences (
 	round bigint NOT NULL DEFAULT 0,
 	life bigint NOT NULL DEFAULT 0,
 	txid bigint NOT NULL DEFAULT 0,
+	txid_epoch bigint NOT NULL DEFAULT 0,
+	txid_round bigint NOT NULL DEFAULT 0,
 	committed bigint NOT NULL DEFAULT 0,
 	undo boolean NOT NULL DEFAULT false,
 	PRIMARY KEY (state, grp)

@@ -30,25 +30,26 @@ type store struct {
 // A fence is what the database has of a key group.
 type fence struct {
 	tuple.Fence
-	last tuple.TxID
+	last tuple.BatchID
 }
 
 // lock locks the fences of some groups for a transaction, in their order, so that who
 // locks others waits and nobody waits for each other. It waits for who has them, and then
 // returns what they have left.
 func (s *store) lock(ctx context.Context, tx pgx.Tx, groups []int16) (map[int16]fence, error) {
-	rows, err := tx.Query(ctx, `SELECT grp, epoch, round, life, txid FROM egret.fences
+	rows, err := tx.Query(ctx, `SELECT grp, epoch, round, life, txid, txid_epoch, txid_round FROM egret.fences
 		WHERE state = $1 AND grp = ANY($2) ORDER BY grp FOR UPDATE`, s.id, groups)
 	if err != nil {
 		return nil, err
 	}
 	all := make(map[int16]fence, len(groups))
 	var g int16
-	var epoch, round, life, txid int64
-	_, err = pgx.ForEachRow(rows, []any{&g, &epoch, &round, &life, &txid}, func() error {
-		all[g] = fence{tuple.Fence{
-			Attempt: tuple.Attempt{Epoch: uint32(epoch), Round: uint32(round)}, Life: tuple.Incarnation(life),
-		}, tuple.TxID(txid)}
+	var epoch, round, life, txid, lastEpoch, lastRound int64
+	_, err = pgx.ForEachRow(rows, []any{&g, &epoch, &round, &life, &txid, &lastEpoch, &lastRound}, func() error {
+		all[g] = fence{
+			tuple.Fence{Attempt: tuple.Attempt{Epoch: uint32(epoch), Round: uint32(round)}, Life: tuple.Incarnation(life)},
+			tuple.BatchID{Attempt: tuple.Attempt{Epoch: uint32(lastEpoch), Round: uint32(lastRound)}, Tx: tuple.TxID(txid)},
+		}
 		return nil
 	})
 	return all, err
@@ -78,12 +79,13 @@ func (s *store) transact(ctx context.Context, f func(pgx.Tx) error) error {
 	return nil
 }
 
-func (s *store) Join(ctx context.Context, j *state.Join) error {
+func (s *store) Join(ctx context.Context, j *state.Join) (ahead tuple.Groups, err error) {
 	groups := list(&j.Groups)
 	if len(groups) == 0 {
-		return nil
+		return ahead, nil
 	}
-	return s.transact(ctx, func(tx pgx.Tx) error {
+	var behind tuple.Groups // that have the batch behind the committed one
+	err = s.transact(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `INSERT INTO egret.fences (state, grp) SELECT $1, unnest($2::smallint[])
 			ON CONFLICT DO NOTHING`, s.id, groups); err != nil {
 			return err
@@ -93,30 +95,36 @@ func (s *store) Join(ctx context.Context, j *state.Join) error {
 			return err
 		}
 		var undo []int16
-		last := make([]int64, len(groups)) // of groups, afterwards
-		var before []int64                 // of undo
+		var before []int64 // of undo
+		txids, epochs, rounds := make([]int64, len(groups)), make([]int64, len(groups)), make([]int64, len(groups))
 		for i, g := range groups {
 			f := fences[g]
 			yes, err := j.Check(uint16(g), f.Fence, f.last)
 			if err != nil {
 				return err
 			}
-			last[i] = int64(f.last)
+			last := j.Leaves(uint16(g), yes)
+			txids[i], epochs[i], rounds[i] = int64(last.Tx), int64(last.Epoch), int64(last.Round)
 			if yes {
-				last[i] = int64(j.LastOf(uint16(g)))
-				undo, before = append(undo, g), append(before, last[i])
+				behind.Add(uint16(g))
+				undo, before = append(undo, g), append(before, txids[i])
 			}
 		}
-		if len(undo) > 0 {
+		if j.Undo && len(undo) > 0 {
 			if err := s.undo(ctx, tx, int64(j.Committed+1), undo, before); err != nil {
 				return err
 			}
 		}
-		_, err = tx.Exec(ctx, `UPDATE egret.fences f SET epoch = $4, round = $5, life = $6, txid = u.txid, committed = $7, undo = $8
-			FROM unnest($2::smallint[], $3::bigint[]) AS u (grp, txid) WHERE f.state = $1 AND f.grp = u.grp`,
-			s.id, groups, last, int64(j.Fence.Epoch), int64(j.Fence.Round), int64(j.Fence.Life), int64(j.Committed), j.Undo)
+		_, err = tx.Exec(ctx, `UPDATE egret.fences f SET txid = u.txid, txid_epoch = u.epoch, txid_round = u.round,
+				epoch = $6, round = $7, life = $8, committed = $9, undo = $10
+			FROM unnest($2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[]) AS u (grp, txid, epoch, round) WHERE f.state = $1 AND f.grp = u.grp`,
+			s.id, groups, txids, epochs, rounds, int64(j.Fence.Epoch), int64(j.Fence.Round), int64(j.Fence.Life), int64(j.Committed), j.Undo)
 		return err
 	})
+	if err == nil && !j.Undo {
+		ahead = behind
+	}
+	return ahead, err
 }
 
 // undo takes back what a batch has written to some groups. before are the last batches
@@ -179,7 +187,8 @@ func (s *store) Write(ctx context.Context, w *state.Write) error {
 				return err
 			}
 		}
-		if _, err := tx.Exec(ctx, `UPDATE egret.fences SET txid = $3 WHERE state = $1 AND grp = ANY($2)`, s.id, groups, int64(w.Tx)); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE egret.fences SET txid = $3, txid_epoch = $4, txid_round = $5 WHERE state = $1 AND grp = ANY($2)`,
+			s.id, groups, int64(w.Tx), int64(w.Fence.Epoch), int64(w.Fence.Round)); err != nil {
 			return err
 		}
 		for rest := w.Rows; len(rest) > 0; {

@@ -18,12 +18,13 @@ type model struct {
 	groups map[uint16]*modelGroup
 	// committed and last are the record's.
 	committed tuple.TxID
-	last      map[uint16]tuple.TxID
+	last      map[uint16]tuple.BatchID
+	left      map[uint16]tuple.BatchID // what the tasks have left or found
 }
 
 type modelGroup struct {
 	fence  tuple.Fence
-	last   tuple.TxID
+	last   tuple.BatchID
 	rows   map[string]state.Row
 	before map[string]state.Row // all rows before the batch last; nil: nothing to undo
 }
@@ -34,7 +35,7 @@ var (
 )
 
 func newModel() *model {
-	m := &model{groups: map[uint16]*modelGroup{}, last: map[uint16]tuple.TxID{}}
+	m := &model{groups: map[uint16]*modelGroup{}, last: map[uint16]tuple.BatchID{}, left: map[uint16]tuple.BatchID{}}
 	for _, groups := range modelTasks {
 		for _, g := range groups {
 			m.groups[g] = &modelGroup{rows: map[string]state.Row{}}
@@ -43,43 +44,56 @@ func newModel() *model {
 	return m
 }
 
-func (m *model) join(f tuple.Fence, groups []uint16, undo bool) error {
+func (m *model) join(f tuple.Fence, groups []uint16, undo bool) (ahead tuple.Groups, err error) {
 	for _, g := range groups {
 		if f.Less(m.groups[g].fence) {
-			return state.ErrFenced
+			return ahead, state.ErrFenced
 		}
 	}
 	for _, g := range groups {
 		group := m.groups[g]
 		group.fence = f
-		if undo && group.last == m.committed+1 {
+		is := group.last.Tx == m.committed+1
+		if is && !undo {
+			group.last = tuple.BatchID{Attempt: f.Attempt, Tx: m.committed + 1}
+			ahead.Add(g)
+		}
+		if is && undo {
 			for key, row := range group.rows {
 				switch was := group.before[key]; {
-				case row.Tx != group.last:
+				case row.Tx != group.last.Tx:
 				case was.Value == nil:
 					delete(group.rows, key)
 				default:
-					group.rows[key] = state.Row{Tx: m.last[g], Value: was.Value}
+					group.rows[key] = state.Row{Tx: m.last[g].Tx, Value: was.Value}
 				}
 			}
 			group.last, group.before = m.last[g], nil
 		}
+		m.left[g] = group.last
 	}
-	return nil
+	return ahead, nil
 }
 
 func (m *model) write(w *state.Write) error {
 	for _, c := range w.Rows {
 		g := m.groups[c.Group]
-		if g.fence != w.Fence || g.fence == (tuple.Fence{}) || g.last > w.Tx || g.last == w.Tx && !w.Again {
+		switch {
+		case g.fence != w.Fence || g.fence == (tuple.Fence{}):
+			return state.ErrFenced
+		case g.last != w.Last[c.Group]:
+			return state.ErrLost
+		case g.last.Tx > w.Tx || g.last.Tx == w.Tx && !w.Again:
 			return state.ErrFenced
 		}
 	}
 	for _, c := range w.Rows {
 		g := m.groups[c.Group]
-		if g.last != w.Tx {
-			g.last, g.before = w.Tx, maps.Clone(g.rows)
+		if g.last.Tx != w.Tx {
+			g.before = maps.Clone(g.rows)
 		}
+		g.last = tuple.BatchID{Attempt: w.Fence.Attempt, Tx: w.Tx}
+		m.left[c.Group] = g.last
 		c.Tx = w.Tx
 		g.rows[c.Bytes] = c.Row
 	}
@@ -90,8 +104,8 @@ func (m *model) write(w *state.Write) error {
 func (m *model) commit() {
 	m.committed++
 	for n, g := range m.groups {
-		if g.last == m.committed {
-			m.last[n] = m.committed
+		if g.last.Tx == m.committed {
+			m.last[n] = g.last
 		}
 	}
 }
@@ -117,9 +131,9 @@ func property(b *bench) {
 			}
 		}
 		record := func(groups []uint16) *state.Join {
-			j := &state.Join{Fence: drawFence(), Groups: set(groups...), Committed: m.committed, Last: make([]tuple.TxID, tuple.KeyGroups), Undo: undo}
-			for g, tx := range m.last {
-				j.Last[g] = tx
+			j := &state.Join{Fence: drawFence(), Groups: set(groups...), Committed: m.committed, Last: make([]tuple.BatchID, tuple.KeyGroups), Undo: undo}
+			for g, stamp := range m.last {
+				j.Last[g] = stamp
 			}
 			return j
 		}
@@ -127,7 +141,10 @@ func property(b *bench) {
 			"join": func(rt *rapid.T) {
 				groups := rapid.SampledFrom(modelTasks).Draw(rt, "task")
 				j := record(groups)
-				compare(b.store.Join(b.ctx, j), m.join(j.Fence, groups, undo))
+				want, refused := m.join(j.Fence, groups, undo)
+				ahead, err := b.store.Join(b.ctx, j)
+				compare(err, refused)
+				require.Equal(rt, want, ahead)
 			},
 			"joinWithAnotherRecord": func(rt *rapid.T) {
 				g := rapid.SampledFrom(slices.Concat(modelTasks...)).Draw(rt, "group")
@@ -135,27 +152,38 @@ func property(b *bench) {
 				if j.Fence.Less(m.groups[g].fence) {
 					rt.Skip()
 				}
-				if rapid.Bool().Draw(rt, "later") || m.groups[g].last < 2 {
-					j.Committed = m.groups[g].last + 3
-					j.Last[g] = j.Committed
-				} else {
+				switch has := m.groups[g].last; {
+				case rapid.Bool().Draw(rt, "later") || has.Tx < 2:
+					j.Committed = has.Tx + 3
+					j.Last[g].Tx = j.Committed
+				case rapid.Bool().Draw(rt, "attempt"):
+					j.Committed, j.Last[g] = has.Tx, has
+					j.Last[g].Round++
+				default:
 					j.Committed, j.Last = 0, nil
 				}
-				compare(b.store.Join(b.ctx, j), state.ErrLost)
+				_, err := b.store.Join(b.ctx, j)
+				compare(err, state.ErrLost)
 			},
 			"write": func(rt *rapid.T) {
 				groups := slices.Clone(rapid.SampledFrom(modelTasks).Draw(rt, "task"))
 				if rapid.IntRange(0, 9).Draw(rt, "foreign") == 0 {
 					groups = slices.Concat(modelTasks...)
 				}
-				w := &state.Write{Fence: m.groups[groups[0]].fence, Tx: m.committed + 1, Again: !undo && rapid.Bool().Draw(rt, "again")}
+				w := &state.Write{Fence: m.groups[groups[0]].fence, Tx: m.committed + 1, Last: make([]tuple.BatchID, tuple.KeyGroups), Again: !undo && rapid.Bool().Draw(rt, "again")}
 				if rapid.IntRange(0, 4).Draw(rt, "zombie") == 0 {
 					w.Fence = drawFence()
+				}
+				for g, stamp := range m.left {
+					w.Last[g] = stamp
+				}
+				if rapid.IntRange(0, 9).Draw(rt, "lost") == 0 {
+					w.Last[rapid.SampledFrom(groups).Draw(rt, "of")].Round++
 				}
 				if m.committed > 0 && rapid.IntRange(0, 9).Draw(rt, "old") == 0 {
 					w.Tx-- // a batch that is committed, so nobody could write it who has not
 					for _, g := range groups {
-						if m.groups[g].last < w.Tx {
+						if m.groups[g].last.Tx < w.Tx {
 							rt.Skip()
 						}
 					}

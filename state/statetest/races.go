@@ -45,15 +45,16 @@ func (b *bench) count(store state.Store, task, n, batches int) error {
 		j.Groups.Add(g)
 		keys = append(keys, state.Key{Group: g, Bytes: "count"})
 	}
-	if err := store.Join(b.ctx, j); err != nil {
+	if _, err := store.Join(b.ctx, j); err != nil {
 		return err
 	}
+	left := make([]tuple.BatchID, tuple.KeyGroups)
 	for tx := tuple.TxID(1); tx <= tuple.TxID(batches); tx++ {
 		rows, err := store.Get(b.ctx, keys)
 		if err != nil {
 			return err
 		}
-		w := &state.Write{Fence: f, Tx: tx}
+		w := &state.Write{Fence: f, Tx: tx, Last: left}
 		for i, k := range keys {
 			if rows[i].Tx != tx-1 {
 				return fmt.Errorf("batch %d finds batch %d in group %d", tx, rows[i].Tx, k.Group)
@@ -62,6 +63,9 @@ func (b *bench) count(store state.Store, task, n, batches int) error {
 		}
 		if err := store.Write(b.ctx, w); err != nil {
 			return err
+		}
+		for _, k := range keys {
+			left[k.Group] = tuple.BatchID{Attempt: f.Attempt, Tx: tx}
 		}
 	}
 	return nil
@@ -86,7 +90,8 @@ func zombie(b *bench) {
 		}
 		var wrote error
 		var at sync.WaitGroup
-		at.Go(func() { wrote = b.write(old, tx, changes...) })
+		w := b.writing(old, tx, changes...)
+		at.Go(func() { wrote = b.store.Write(b.ctx, w) })
 		joined := b.join(next, tx-1, last, all...)
 		at.Wait()
 		require.NoError(b, joined)

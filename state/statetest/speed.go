@@ -22,10 +22,11 @@ func Bench(b *testing.B, backend state.Backend) {
 	for g := range uint16(tuple.KeyGroups) {
 		j.Groups.Add(g)
 	}
-	require.NoError(b, store.Join(b.Context(), j))
+	_, err = store.Join(b.Context(), j)
+	require.NoError(b, err)
 	chance := rand.New(rand.NewPCG(1, 1))
 	keys := make([]state.Key, batch)
-	w := &state.Write{Fence: j.Fence}
+	w := &state.Write{Fence: j.Fence, Last: make([]tuple.BatchID, tuple.KeyGroups)}
 	b.ReportAllocs()
 	for b.Loop() {
 		w.Tx++
@@ -41,6 +42,9 @@ func Bench(b *testing.B, backend state.Backend) {
 			w.Rows = append(w.Rows, state.Change{Key: k, Row: state.Row{Value: fmt.Appendf(nil, "%08d", w.Tx), Prev: rows[i].Value}})
 		}
 		require.NoError(b, store.Write(b.Context(), w))
+		for _, k := range keys {
+			w.Last[k.Group] = tuple.BatchID{Attempt: j.Fence.Attempt, Tx: w.Tx}
+		}
 	}
 	b.ReportMetric(float64(b.N)*batch/b.Elapsed().Seconds(), "rows/s")
 }

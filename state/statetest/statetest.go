@@ -34,6 +34,8 @@ func Run(t *testing.T, backend func(t *testing.T) state.Backend) {
 		{"an undone batch is written by the next attempt", rewritten},
 		{"without undo a batch stays and is written again", again},
 		{"what does not fit the record is refused", lost},
+		{"a join compares attempts", attempts},
+		{"a write goes on top of what its task has left", left},
 		{"tasks do not disturb each other", tasks},
 		{"a zombie writes before the join or not at all", zombie},
 		{"a scan sees the rows of its groups", scan},
@@ -42,7 +44,10 @@ func Run(t *testing.T, backend func(t *testing.T) state.Backend) {
 		{"as the model", property},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := &bench{T: t, ctx: t.Context(), backend: backend(t), name: state.Name{Topology: t.Name(), State: "counts"}}
+			b := &bench{
+				T: t, ctx: t.Context(), backend: backend(t), name: state.Name{Topology: t.Name(), State: "counts"},
+				left: map[uint16]tuple.BatchID{}, by: map[uint16]map[tuple.TxID]tuple.Attempt{},
+			}
 			b.open()
 			defer func() { require.NoError(t, b.store.Close()) }()
 			tt.test(b)
@@ -57,6 +62,9 @@ type bench struct {
 	backend state.Backend
 	name    state.Name
 	store   state.Store
+
+	left map[uint16]tuple.BatchID                // the stamps that who has joined has left, or found
+	by   map[uint16]map[tuple.TxID]tuple.Attempt // who has written a batch last: what its record would say
 }
 
 func (b *bench) open() {
@@ -70,20 +78,65 @@ func (b *bench) reopen() {
 	b.open()
 }
 
-// join joins with a record whose last batch is the committed one for all groups in last.
+// join joins with a record in which the groups of last have these batches, of the attempts
+// that have written them, and the others none.
 func (b *bench) join(f tuple.Fence, committed tuple.TxID, last map[uint16]tuple.TxID, groups ...uint16) error {
 	j := &state.Join{Fence: f, Groups: set(groups...), Committed: committed, Undo: true}
 	if last != nil {
-		j.Last = make([]tuple.TxID, tuple.KeyGroups)
+		j.Last = make([]tuple.BatchID, tuple.KeyGroups)
 		for g, tx := range last {
-			j.Last[g] = tx
+			j.Last[g] = tuple.BatchID{Attempt: b.by[g][tx], Tx: tx}
 		}
 	}
-	return b.store.Join(b.ctx, j)
+	ahead, err := b.joinAs(j)
+	require.True(b, ahead.Empty(), "what is undone stays nowhere")
+	return err
+}
+
+func (b *bench) joinAs(j *state.Join) (tuple.Groups, error) {
+	ahead, err := b.store.Join(b.ctx, j)
+	for g := range j.Groups.All() {
+		switch {
+		case err != nil:
+		case ahead.Has(g):
+			b.leaves(g, tuple.BatchID{Attempt: j.Fence.Attempt, Tx: j.Committed + 1})
+		case j.Last == nil:
+			b.left[g] = tuple.BatchID{}
+		default:
+			b.left[g] = j.Last[g]
+		}
+	}
+	return ahead, err
+}
+
+func (b *bench) leaves(g uint16, stamp tuple.BatchID) {
+	if b.left[g] = stamp; b.by[g] == nil {
+		b.by[g] = map[tuple.TxID]tuple.Attempt{}
+	}
+	b.by[g][stamp.Tx] = stamp.Attempt
 }
 
 func (b *bench) write(f tuple.Fence, tx tuple.TxID, rows ...state.Change) error {
-	return b.store.Write(b.ctx, &state.Write{Fence: f, Tx: tx, Rows: rows})
+	return b.writeAs(b.writing(f, tx, rows...))
+}
+
+// writing is what who has joined last writes.
+func (b *bench) writing(f tuple.Fence, tx tuple.TxID, rows ...state.Change) *state.Write {
+	w := &state.Write{Fence: f, Tx: tx, Last: make([]tuple.BatchID, tuple.KeyGroups), Rows: rows}
+	for g, stamp := range b.left {
+		w.Last[g] = stamp
+	}
+	return w
+}
+
+func (b *bench) writeAs(w *state.Write) error {
+	if err := b.store.Write(b.ctx, w); err != nil {
+		return err
+	}
+	for _, c := range w.Rows {
+		b.leaves(c.Group, tuple.BatchID{Attempt: w.Fence.Attempt, Tx: w.Tx})
+	}
+	return nil
 }
 
 // has says which rows the store has of some keys.
@@ -198,7 +251,7 @@ func stays(b *bench) {
 	// Two who have it open see the same, and one that is closed does not close the other.
 	other, err := b.backend.Open(b.ctx, b.name)
 	require.NoError(b, err)
-	require.NoError(b, other.Write(b.ctx, &state.Write{Fence: f, Tx: 2, Rows: []state.Change{row(7, "b", 2, "z", "")}}))
+	require.NoError(b, other.Write(b.ctx, b.writing(f, 2, row(7, "b", 2, "z", ""))))
 	require.NoError(b, other.Close())
 	b.has(row(7, "b", 2, "z", ""))
 }
@@ -326,14 +379,21 @@ func rewritten(b *bench) {
 
 func again(b *bench) {
 	f := fence(1, 1, 1)
-	j := &state.Join{Fence: f, Groups: set(7)}
-	require.NoError(b, b.store.Join(b.ctx, j))
+	j := &state.Join{Fence: f, Groups: set(7, 8)}
+	join := func(want ...uint16) {
+		ahead, err := b.joinAs(j)
+		require.NoError(b, err)
+		require.Equal(b, set(want...), ahead, "who has the batch behind the committed one")
+	}
+	join()
 	write := func(tx tuple.TxID, rows ...state.Change) error {
-		return b.store.Write(b.ctx, &state.Write{Fence: j.Fence, Tx: tx, Rows: rows, Again: true})
+		w := b.writing(j.Fence, tx, rows...)
+		w.Again = true
+		return b.writeAs(w)
 	}
 	require.NoError(b, write(1, row(7, "a", 1, "a1", ""), row(7, "b", 1, "b1", "")))
 	j.Fence.Round++
-	require.NoError(b, b.store.Join(b.ctx, j))
+	join(7)
 	b.has(row(7, "a", 1, "a1", ""), row(7, "b", 1, "b1", ""))
 	require.NoError(b, write(1, row(7, "c", 1, "c1", "")))
 	require.NoError(b, write(1, row(7, "a", 1, "a1 again", "a0")))
@@ -344,7 +404,7 @@ func again(b *bench) {
 	// An undo knows of all times that the batch was written.
 	j.Fence.Round++
 	j.Undo = true
-	require.NoError(b, b.store.Join(b.ctx, j))
+	join()
 	b.has(state.Change{Key: state.Key{Group: 7, Bytes: "a"}, Row: state.Row{Value: []byte("a0")}}, none(7, "b"), none(7, "c"))
 }
 
@@ -358,8 +418,8 @@ func lost(b *bench) {
 		last      map[uint16]tuple.TxID
 		want      string
 	}{
-		{5, map[uint16]tuple.TxID{7: 5, 8: 4}, "batch 4 last, and batch 5 was acknowledged"},
-		{5, map[uint16]tuple.TxID{7: 4, 8: 5}, "batch 4 last, and batch 5 was acknowledged"},
+		{5, map[uint16]tuple.TxID{7: 5, 8: 4}, "batch 4 of attempt 1.1 last, and batch 5 of attempt 0.0 was acknowledged"},
+		{5, map[uint16]tuple.TxID{7: 4, 8: 5}, "batch 4 of attempt 1.1 last, and batch 5 of attempt 0.0 was acknowledged"},
 		{4, map[uint16]tuple.TxID{7: 4}, "the record is of another time"},
 		{4, map[uint16]tuple.TxID{7: 3, 8: 4}, "the record is of another time"},
 		{2, map[uint16]tuple.TxID{7: 2}, "the record is of another time"}, // c+2
@@ -377,6 +437,88 @@ func lost(b *bench) {
 	require.NoError(b, b.write(f, 5, row(7, "a", 5, "a5", "a4")), "the fence has not changed")
 	require.NoError(b, b.join(fence(2, 1, 1), 4, map[uint16]tuple.TxID{7: 4, 8: 4}, 7, 8))
 	b.has(row(7, "a", 4, "a4", ""), row(8, "b", 4, "b4", ""))
+}
+
+// attempts: a stamp is one only with its attempt, so a copy that has the same batch of
+// another attempt is found. What is undone has the stamp of the record again.
+func attempts(b *bench) {
+	stamp := func(epoch, round uint32, tx tuple.TxID) tuple.BatchID {
+		return tuple.BatchID{Attempt: tuple.Attempt{Epoch: epoch, Round: round}, Tx: tx}
+	}
+	join := func(f tuple.Fence, undo bool, committed tuple.TxID, last tuple.BatchID) (bool, error) {
+		j := &state.Join{Fence: f, Groups: set(7), Committed: committed, Last: make([]tuple.BatchID, tuple.KeyGroups), Undo: undo}
+		j.Last[7] = last
+		ahead, err := b.joinAs(j)
+		return ahead.Has(7), err
+	}
+	require.NoError(b, b.join(fence(1, 1, 1), 0, nil, 7))
+	require.NoError(b, b.write(fence(1, 1, 1), 3, row(7, "a", 3, "a3", "")))
+	for _, other := range []tuple.BatchID{stamp(1, 2, 3), stamp(2, 1, 3), stamp(1, 0, 3)} {
+		_, err := join(fence(2, 1, 1), true, 3, other)
+		require.ErrorIs(b, err, state.ErrLost, "%v", other)
+		require.ErrorContains(b, err, fmt.Sprintf("key group 7 has batch 3 of attempt 1.1 last, and batch %v was committed", other))
+	}
+	b.has(row(7, "a", 3, "a3", ""))
+
+	// Of the batch behind the last committed one any attempt will do.
+	_, err := join(fence(2, 1, 1), true, 6, stamp(1, 1, 3))
+	require.NoError(b, err)
+	require.NoError(b, b.write(fence(2, 1, 1), 7, row(7, "a", 7, "a7", "a3")))
+	_, err = join(fence(2, 2, 1), true, 6, stamp(1, 1, 3))
+	require.NoError(b, err)
+	b.has(row(7, "a", 3, "a3", ""))
+	b.reopen()
+	_, err = join(fence(2, 3, 1), true, 6, stamp(2, 1, 6))
+	require.ErrorIs(b, err, state.ErrLost, "what was undone has the stamp of the record, and not that of the committed batch")
+	_, err = join(fence(2, 3, 1), true, 90, stamp(1, 1, 3))
+	require.NoError(b, err)
+
+	// What stays is of the attempt that has found it.
+	require.NoError(b, b.write(fence(2, 3, 1), 91, row(7, "a", 91, "a91", "a3")))
+	ahead, err := join(fence(3, 1, 1), false, 90, stamp(1, 1, 3))
+	require.NoError(b, err)
+	require.True(b, ahead)
+	b.reopen()
+	_, err = join(fence(4, 1, 1), false, 91, stamp(2, 3, 91))
+	require.ErrorIs(b, err, state.ErrLost)
+	ahead, err = join(fence(4, 1, 1), false, 91, stamp(3, 1, 91))
+	require.NoError(b, err)
+	require.False(b, ahead)
+	b.has(row(7, "a", 91, "a91", "a3"))
+}
+
+// left: a store that has not what its task has left there has lost something, however old
+// that is which it has; and what is refused for one group is written in none.
+func left(b *bench) {
+	f := fence(1, 2, 1)
+	require.NoError(b, b.join(f, 0, nil, 7, 8))
+	require.NoError(b, b.write(f, 1, row(7, "a", 1, "a1", ""), row(8, "b", 1, "b1", "")))
+	require.NoError(b, b.write(f, 3, row(7, "a", 3, "a3", "a1")))
+	was := b.left[7]
+	for _, other := range []tuple.BatchID{
+		{}, {Attempt: was.Attempt, Tx: 2}, {Attempt: was.Attempt, Tx: 4}, {Attempt: was.Attempt, Tx: 9},
+		{Attempt: tuple.Attempt{Epoch: 1, Round: 1}, Tx: 3}, {Attempt: tuple.Attempt{Epoch: 2, Round: 2}, Tx: 3},
+	} {
+		b.left[7] = other
+		for _, again := range []bool{false, true} {
+			w := b.writing(f, 4, row(8, "b", 4, "b4", "b1"), row(7, "a", 4, "a4", "a3"))
+			w.Again = again
+			err := b.store.Write(b.ctx, w)
+			require.ErrorIs(b, err, state.ErrLost, "%v", other)
+			require.NotErrorIs(b, err, state.ErrFenced)
+			require.ErrorContains(b, err, "key group 7 has batch 3 of attempt 1.2 last")
+			require.ErrorContains(b, err, b.name.String())
+			if other.Tx > 0 {
+				require.ErrorContains(b, err, fmt.Sprintf("this task has left batch %v there", other))
+			}
+			w.Fence = fence(1, 1, 1)
+			require.ErrorIs(b, b.store.Write(b.ctx, w), state.ErrFenced, "a zombie knows nothing of what was lost")
+		}
+	}
+	require.ErrorIs(b, b.store.Write(b.ctx, &state.Write{Fence: f, Tx: 4, Rows: []state.Change{row(7, "a", 4, "a4", "a3")}}), state.ErrLost, "nil is nothing")
+	b.has(row(7, "a", 3, "a3", "a1"), row(8, "b", 1, "b1", ""))
+	b.left[7] = was
+	require.NoError(b, b.write(f, 4, row(8, "b", 4, "b4", "b1"), row(7, "a", 4, "a4", "a3")))
 }
 
 func scan(b *bench) {
@@ -443,11 +585,12 @@ func large(b *bench) {
 func many(b *bench) {
 	const n = 20_000
 	f := fence(1, 1, 1)
-	j := &state.Join{Fence: f, Undo: true, Last: make([]tuple.TxID, tuple.KeyGroups)}
+	j := &state.Join{Fence: f, Undo: true, Last: make([]tuple.BatchID, tuple.KeyGroups)}
 	for g := range uint16(tuple.KeyGroups) {
 		j.Groups.Add(g)
 	}
-	require.NoError(b, b.store.Join(b.ctx, j))
+	_, err := b.joinAs(j)
+	require.NoError(b, err)
 	all := make([]state.Change, n)
 	for i := range all {
 		all[i] = row(uint16(i*7%tuple.KeyGroups), fmt.Sprint("word ", i), 1, fmt.Sprint(i), "")
@@ -471,9 +614,10 @@ func many(b *bench) {
 	b.has(next...)
 	j.Committed = 1
 	for g := range j.Last {
-		j.Last[g] = 1
+		j.Last[g] = tuple.BatchID{Attempt: f.Attempt, Tx: 1}
 	}
-	require.NoError(b, b.store.Join(b.ctx, j))
+	_, err = b.joinAs(j)
+	require.NoError(b, err)
 	b.has(all...)
 	for i := range next {
 		if i%2 == 0 {

@@ -23,7 +23,7 @@ type countStore struct {
 
 	mu     sync.Mutex
 	fences [tuple.KeyGroups]tuple.Fence
-	last   [tuple.KeyGroups]tuple.TxID
+	last   [tuple.KeyGroups]tuple.BatchID
 	rows   map[string]*countRow
 	broken []string // what must never happen
 	fenced int
@@ -45,7 +45,7 @@ type (
 		Fence     tuple.Fence
 		Groups    []uint16
 		Committed tuple.TxID
-		Last      []tuple.TxID
+		Last      []tuple.BatchID
 	}
 	countWrite struct {
 		Fence tuple.Fence
@@ -96,12 +96,12 @@ func (s *countStore) join(j *countJoin) error {
 			s.fenced++
 			return errCountFenced
 		}
-		was := tuple.TxID(0)
+		var was tuple.BatchID
 		if j.Last != nil {
 			was = j.Last[g]
 		}
-		if s.last[g] != was && s.last[g] != j.Committed+1 {
-			return s.breaks("attempt %v: batch %d has written last to group %d, and the record says %d, with %d committed", j.Fence.Attempt, s.last[g], g, was, j.Committed)
+		if s.last[g] != was && s.last[g].Tx != j.Committed+1 {
+			return s.breaks("attempt %v: batch %v has written last to group %d, and the record says %v, with %d committed", j.Fence.Attempt, s.last[g], g, was, j.Committed)
 		}
 	}
 	if s.most.Less(j.Fence.Attempt) {
@@ -112,8 +112,8 @@ func (s *countStore) join(j *countJoin) error {
 	for _, g := range j.Groups {
 		mine[g] = true
 		s.fences[g] = j.Fence
-		if s.last[g] > j.Committed {
-			s.last[g] = 0
+		if s.last[g].Tx > j.Committed {
+			s.last[g] = tuple.BatchID{}
 			if j.Last != nil {
 				s.last[g] = j.Last[g]
 			}
@@ -137,8 +137,8 @@ func (s *countStore) write(w *countWrite) error {
 			s.fenced++
 			return errCountFenced
 		}
-		if s.last[g] >= w.Tx {
-			return s.breaks("batch %d of attempt %v writes to group %d, and batch %d was there", w.Tx, w.Fence.Attempt, g, s.last[g])
+		if s.last[g].Tx >= w.Tx {
+			return s.breaks("batch %d of attempt %v writes to group %d, and batch %v was there", w.Tx, w.Fence.Attempt, g, s.last[g])
 		}
 	}
 	s.writes++
@@ -152,7 +152,7 @@ func (s *countStore) write(w *countWrite) error {
 		r.tx, r.prev, r.now = w.Tx, r.now, r.now+n
 	}
 	for word := range w.Words {
-		s.last[groupOf(word)] = w.Tx
+		s.last[groupOf(word)] = tuple.BatchID{Attempt: w.Fence.Attempt, Tx: w.Tx}
 	}
 	return nil
 }
