@@ -51,7 +51,7 @@ func (w *Write) Check(group uint16, fence tuple.Fence, last tuple.BatchID) error
 		return fmt.Errorf("%w: batch %d of attempt %v would write, and key group %d has attempt %v", ErrFenced, w.Tx, w.Fence.Attempt, group, fence.Attempt)
 	}
 	if left := lastOf(w.Last, group); last != left && !mutation.Is(mutation.AnyOlder) {
-		return fmt.Errorf("%w: %v would write, and key group %d has %s last, and this task has left %s there: the store has lost that, or somebody has put another one in its place",
+		return fmt.Errorf("%w: batch %v would write, and key group %d has %s last, and this task has left %s there: the store has lost that, or somebody has put another one in its place",
 			ErrLost, w.Stamp(), group, written(last), written(left))
 	}
 	if last.Tx < w.Tx || last.Tx == w.Tx && w.Again {

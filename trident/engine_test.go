@@ -1,7 +1,9 @@
 package trident_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/egretstream/egret"
 	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/state"
 	"github.com/egretstream/egret/state/memory"
 	"github.com/egretstream/egret/trident"
 )
@@ -55,4 +58,43 @@ func TestEngine(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A forgetful backend acknowledges its fifth write and forgets it.
+type forgetful struct {
+	state.Backend
+	writes atomic.Int64
+}
+
+type forgetfulStore struct {
+	state.Store
+	b *forgetful
+}
+
+func (b *forgetful) Open(ctx context.Context, name state.Name) (state.Store, error) {
+	s, err := b.Backend.Open(ctx, name)
+	return &forgetfulStore{s, b}, err
+}
+
+func (s *forgetfulStore) Write(ctx context.Context, w *state.Write) error {
+	if s.b.writes.Add(1) == 5 {
+		return nil
+	}
+	return s.Store.Write(ctx, w)
+}
+
+// What a store has lost while its task lives is not gone on from: the run ends and says so.
+func TestLostWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &forgetful{Backend: memory.New()}
+		counts := trident.StateOf[string, int64]("counts", b, trident.Opaque)
+		define := func(tb *trident.Builder) {
+			trident.PersistentAggregate(trident.GroupBy(trident.From[string](tb, "in", spout.Slice(slices.Repeat([]string{"a"}, 10_000)...)), trident.Identity), counts, trident.Count[string]())
+		}
+		_, err := egret.Run(t.Context(), trident.New("lost", define), egret.Config{BatchSize: 100})
+		require.ErrorIs(t, err, state.ErrLost)
+		require.ErrorContains(t, err, "batch 6 of attempt 1.1 would write")
+		require.ErrorContains(t, err, "has batch 4 of attempt 1.1 last, and this task has left batch 5 of attempt 1.1 there: the store has lost that")
+		require.EqualValues(t, 6, b.writes.Load(), "nobody has tried again")
+	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/egretstream/egret/bolt"
 	"github.com/egretstream/egret/state"
+	inmemory "github.com/egretstream/egret/state/memory"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -94,6 +95,27 @@ func TestCommitRefuses(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrLost)
 	require.True(t, bolt.IsReject(err))
 
+	// A store in the place of the one that this task has written to: it knows its fence.
+	k, _ = keeperOf(t, 1)
+	for tx := range tuple.TxID(2) {
+		store, err := inmemory.New().Open(t.Context(), state.Name{})
+		require.NoError(t, err)
+		_, err = store.Join(t.Context(), &state.Join{Fence: k.fence, Groups: k.own, Undo: true})
+		require.NoError(t, err)
+		k.store = store
+		add(k, tx+1, "a", "b")
+		if _, err = k.commit(t.Context(), tuple.BatchID{Attempt: k.fence.Attempt, Tx: tx + 1}); tx == 0 {
+			require.NoError(t, err)
+			k.cache.clear()
+			continue
+		}
+		require.ErrorIs(t, err, state.ErrLost)
+		require.True(t, bolt.IsReject(err), "the run ends with that")
+		require.ErrorContains(t, err, "2 of attempt 1.1 would write, and key group")
+		require.ErrorContains(t, err, "has nothing last, and this task has left batch 1 of attempt 1.1 there")
+	}
+
+	k, _ = keeperOf(t, 1)
 	written, err := k.commit(t.Context(), tuple.BatchID{Attempt: k.fence.Attempt, Tx: 2})
 	require.NoError(t, err)
 	require.Equal(t, bolt.Written{}, written, "a batch without elements writes nothing")

@@ -274,8 +274,11 @@ func (b *batchBook) atEnd() {
 	if left := r.w.Left(); left != (Left{}) {
 		b.violate(chaos.Rest, "left when everything has stopped: %v", left)
 	}
+	if r.told {
+		return // it has stopped in the middle
+	}
 	for i, store := range r.states {
-		if store == nil || r.told {
+		if store == nil {
 			continue
 		}
 		b.twin(chaos.States)

@@ -78,6 +78,10 @@ func TestBatchRegressions(t *testing.T) {
 		// Of a batch with fixed ranges a task waited for the splits of others, emitted the
 		// rest of what it had read twice, or lost the position of a split that was not in it.
 		{"fixed", []uint64{1, 6, 14, 37, 2844}, nil},
+		// Of stores that break their word: one that loses what it has acknowledged to lives that
+		// go on to write (any-older), and a copy with the same batches of other attempts
+		// (txid-alone). Neither may be gone on with.
+		{"lost", []uint64{76, 99, 2024}, nil},
 	} {
 		t.Run(was.name, func(t *testing.T) {
 			for _, seed := range was.seeds {
