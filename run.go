@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -193,6 +194,9 @@ func deadValues(e *task.DeadLetter) slog.Value {
 	attrs := make([]slog.Attr, len(e.Values))
 	for i, v := range e.Values {
 		s := v.String()
+		if slices.Contains(e.Masked, e.Fields[i]) {
+			s = tuple.Mask
+		}
 		if len(s) > 200 {
 			s = s[:200] + "..."
 		}

@@ -482,7 +482,9 @@ func describe(p *tuple.Parcel, row int) string {
 			b.WriteString(", ")
 		}
 		s := t.At(i).String()
-		if t.At(i).Kind() == tuple.KindString {
+		if p.Schema.Masks(i) {
+			s = tuple.Mask
+		} else if t.At(i).Kind() == tuple.KindString {
 			s = fmt.Sprintf("%q", s[:min(len(s), 100)])
 		}
 		fmt.Fprintf(&b, "%s: %s", f, s[:min(len(s), 104)])

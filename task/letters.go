@@ -24,7 +24,8 @@ type DeadLetter struct {
 	Stream    string
 	Fields    []string
 	Values    []tuple.Value
-	Direct    int // 1 + the task that its emitter chose, on a direct stream; else 0
+	Masked    []string // fields whose values are not for people; it is not stored
+	Direct    int      // 1 + the task that its emitter chose, on a direct stream; else 0
 	Err       string
 	Failures  int
 	Losses    int
@@ -104,7 +105,7 @@ func (o *origin) letter(a *attempt) *DeadLetter {
 	schema := o.c.node.Streams[s.Stream]
 	l := &DeadLetter{
 		Time: o.c.set.Began.Add(o.c.now), Component: o.c.node.Name, Task: o.c.m.Name,
-		Stream: schema.Stream, Fields: schema.Fields, Values: tuple.CloneRow(cells, s.Kinds), Direct: s.Direct,
+		Stream: schema.Stream, Fields: schema.Fields, Masked: schema.Masked, Values: tuple.CloneRow(cells, s.Kinds), Direct: s.Direct,
 		Err: a.err, Failures: a.failures, Losses: a.losses, History: a.history, Deaths: 1,
 	}
 	if before := o.replaying[a.batch]; before != nil {

@@ -21,6 +21,7 @@ type Builder struct {
 	paramErrs  []error
 	userErrs   []error
 	guarantee  Guarantee
+	noTaps     bool
 	components []*Component          // declared, in that order
 	handles    map[string]*Component // of the first of each name, or not declared yet
 }
@@ -112,6 +113,7 @@ type Component struct {
 	queue    spout.QueueFactory
 	factory  bolt.Factory
 	streams  []*tuple.Schema
+	masks    [][]string // what Mask was given before there was a stream
 	parallel int
 	every    time.Duration
 	ticks    bool // Every was called

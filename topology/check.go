@@ -101,6 +101,9 @@ func (k *checker) component(c *Component) {
 	for i := range c.streams {
 		k.stream(c, i)
 	}
+	for _, fields := range c.masks {
+		k.at(c, ErrStream, "", "", "Mask(%s) stands before the stream that it is for: put it behind Emits or EmitsTo", quoted(fields))
+	}
 	if c.kind == boltKind && len(c.inputs) == 0 {
 		k.at(c, ErrUnreachable, "", "", "it has no inputs")
 	}
@@ -130,6 +133,11 @@ func (k *checker) stream(c *Component, i int) {
 		}
 		if slices.Index(s.Fields, f) < j {
 			k.at(c, ErrField, full, f, "stream %s has field %q twice", s.Stream, f)
+		}
+	}
+	for _, f := range s.Masked {
+		if s.Index(f) < 0 {
+			k.at(c, ErrField, full, f, "Mask: stream %s has no field %q (it has %s)", s.Stream, f, quoted(s.Fields))
 		}
 	}
 }
@@ -201,7 +209,7 @@ func (c *Component) schema(stream string) *tuple.Schema {
 		}
 	}
 	if stream == DeadLetterStream && len(c.streams) > 0 {
-		return deadLetters(c.name)
+		return c.deadLetters()
 	}
 	return nil
 }

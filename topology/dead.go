@@ -26,8 +26,15 @@ const DeadLetterStream = "dead-letters"
 func (c *Component) DeadLetters() *Stream { return c.Stream(DeadLetterStream) }
 
 // deadLetters is the schema that DeadLetters documents; package task fills it.
-func deadLetters(component string) *tuple.Schema {
-	return &tuple.Schema{Component: component, Stream: DeadLetterStream, Fields: []string{
+// If a value of a message is masked, all of them are.
+func (c *Component) deadLetters() *tuple.Schema {
+	s := &tuple.Schema{Component: c.name, Stream: DeadLetterStream, Fields: []string{
 		"id", "time", "component", "task", "stream", "error", "failures", "losses", "history", "values",
 	}}
+	for _, of := range c.streams {
+		if len(of.Masked) > 0 {
+			s.Masked = []string{"values"}
+		}
+	}
+	return s
 }

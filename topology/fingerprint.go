@@ -5,12 +5,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
 // Fingerprint returns 16 hexadecimal digits that are the same for plans that can
 // run together: it covers the topology's name and guarantee, its components in
-// their order with streams, inputs, groupings and tick intervals. It leaves out
+// their order with streams, masks, inputs, groupings and tick intervals. It leaves out
 // code, parallelism, the epoch and the values of parameters, and is the same in
 // every process and build.
 func (p *Plan) Fingerprint() string {
@@ -24,6 +25,9 @@ func (p *Plan) Fingerprint() string {
 // so that nodes of two versions refuse to share a plan.
 func (p *Plan) describe(w io.Writer) {
 	fmt.Fprintf(w, "egret plan 1\ntopology %q %v\n", p.Topology, p.Guarantee)
+	if p.NoTaps {
+		fmt.Fprintln(w, "no taps")
+	}
 	for i := range p.Components {
 		n := &p.Components[i]
 		fmt.Fprintf(w, "%s %q every %d\n", n.kind(), n.Name, n.Every)
@@ -38,6 +42,9 @@ func (p *Plan) describe(w io.Writer) {
 		}
 		for _, s := range n.Streams {
 			fmt.Fprintf(w, " stream %q%s\n", s.Stream, quotedEach(s.Fields))
+			if len(s.Masked) > 0 {
+				fmt.Fprintf(w, " masked%s\n", quotedEach(slices.Sorted(slices.Values(s.Masked))))
+			}
 		}
 		for k, in := range n.Inputs {
 			g, key := p.grouping(i, k)

@@ -53,6 +53,18 @@ bolt x: component jobs has no stream "default" (it has none)`,
 bolt x: stream in.pairs has no field "d" (it has "a", "b")`,
 	},
 	{
+		name: "masks",
+		define: func(b *Builder) {
+			in := b.Spout("in", source{}).Mask("early", "a").Emits("a").Mask("a", "b").EmitsTo("more", "c").Mask("a")
+			b.Bolt("x", noBolt, in.Shuffle()).Mask("d")
+		},
+		err: ErrField,
+		want: `spout in: Mask: stream default has no field "b" (it has "a")
+spout in: Mask: stream more has no field "a" (it has "c")
+spout in: Mask("early", "a") stands before the stream that it is for: put it behind Emits or EmitsTo
+bolt x: Mask("d") stands before the stream that it is for: put it behind Emits or EmitsTo`,
+	},
+	{
 		name:   "grouping by nothing",
 		define: func(b *Builder) { b.Bolt("x", noBolt, lines(b).By()) },
 		err:    ErrField,

@@ -61,6 +61,7 @@ func ParseGuarantee(text string) (*Guarantee, error) {
 type Plan struct {
 	Topology   string
 	Guarantee  Guarantee
+	NoTaps     bool // nobody may look at tuples
 	Epoch      uint32
 	Components []Node // in topological order, spouts and queues first where the order is free
 	Tasks      []Task // by TaskID

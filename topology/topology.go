@@ -74,7 +74,7 @@ func (t *Topology) run(given map[string][]string) *Builder {
 // compile turns components without mistakes into a plan.
 func (b *Builder) compile(name string, o *Options) *Plan {
 	order := b.order()
-	p := &Plan{Topology: name, Guarantee: b.guarantee, Epoch: o.Epoch, Components: make([]Node, len(order))}
+	p := &Plan{Topology: name, Guarantee: b.guarantee, NoTaps: b.noTaps, Epoch: o.Epoch, Components: make([]Node, len(order))}
 	if o.Guarantee != nil {
 		p.Guarantee = *o.Guarantee
 	}
@@ -85,7 +85,7 @@ func (b *Builder) compile(name string, o *Options) *Plan {
 		*n = Node{Name: c.name, Source: c.source, Queue: c.queue, Bolt: c.factory, Parallel: c.parallel, Every: c.every, Holds: c.holds, Streams: c.streams,
 			Stateful: c.stateful, Local: c.local, Batches: c.replay}
 		if n.Dead = c.dead && len(c.streams) > 0; n.Dead {
-			n.Streams = append(slices.Clone(c.streams), deadLetters(c.name))
+			n.Streams = append(slices.Clone(c.streams), c.deadLetters())
 		}
 		if k, ok := o.Parallel[c.name]; ok {
 			n.Parallel = k

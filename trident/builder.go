@@ -62,6 +62,10 @@ func (b *Builder) Strings(name string, def []string, usage string) []string {
 // range, to those that Build reports. A nil error is no mistake.
 func (b *Builder) Check(err error) { b.b.Check(err) }
 
+// NoTaps forbids that anybody looks at elements while the topology runs; see
+// topology.Builder.
+func (b *Builder) NoTaps() { b.b.NoTaps() }
+
 func (b *Builder) mistake(err error, format string, args ...any) {
 	b.b.Check(&mistake{fmt.Sprintf(format, args...), err})
 }

@@ -29,6 +29,16 @@ type Schema struct {
 	// Direct is how many tasks an emitter chooses from with EmitDirect: those of the
 	// one component that subscribes with Direct. 0: the stream is not direct.
 	Direct int
+	// Masked are the fields whose values are shown to nobody; see topology.Component.Mask.
+	Masked []string
+}
+
+// Mask is what is shown instead of the value of a masked field.
+const Mask = "•••"
+
+// Masks reports whether the values at position i are shown to nobody.
+func (s *Schema) Masks(i int) bool {
+	return len(s.Masked) > 0 && slices.Contains(s.Masked, s.Fields[i])
 }
 
 // Index returns the position of a field, or -1.

@@ -88,7 +88,7 @@ func ReadBatches(m *metrics.Task) *Batches {
 func Streams(p *topology.Plan) (all []Stream) {
 	for c := range p.Components {
 		for _, s := range p.Components[c].Streams {
-			all = append(all, Stream{Component: s.Component, Stream: s.Stream, Fields: s.Fields})
+			all = append(all, Stream{Component: s.Component, Stream: s.Stream, Fields: s.Fields, Masked: s.Masked, NoTap: p.NoTaps})
 		}
 	}
 	return all
