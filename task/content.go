@@ -55,6 +55,11 @@ func AppendContent(dst []byte, msg any) []byte {
 			c.text(l.ID)
 		}
 		c.yes(m.Last)
+	case Taps:
+		for _, t := range m {
+			c.text(t.Component)
+			c.text(t.Stream)
+		}
 	case actor.Terminated:
 		c.err(m.Err)
 	case ended:

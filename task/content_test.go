@@ -75,6 +75,7 @@ func TestContent(t *testing.T) {
 			joinDone{}, joinDone{at: tuple.Attempt{Round: 1}}, joinDone{err: io.EOF}, writeDone{}, writeDone{id: tuple.BatchID{Tx: 1}}, writeDone{err: io.EOF},
 			&Peers{}, &Peers{[]Peer{{}}}, &Peers{[]Peer{{Task: 1}}}, &Peers{[]Peer{{Life: 1}}}, &Peers{[]Peer{{Ref: peer}}},
 			&Letters{}, &Letters{Last: true}, &Letters{Letters: []*DeadLetter{{ID: "1"}}},
+			Taps{}, Taps{{}}, Taps{{Component: "x"}}, Taps{{Stream: "x"}},
 			actor.Terminated{}, actor.Terminated{Err: io.EOF}, actor.Terminated{Err: errors.New("x")},
 			ended{}, ended{task: 1}, ended{life: 1},
 			failed{}, failed{task: 1}, failed{err: io.EOF}, failed{fatal: true}, failed{own: true},

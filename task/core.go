@@ -187,6 +187,8 @@ func (c *core) receive(msg any) bool {
 		c.halt, c.rested = msg.n, 0
 	case ask:
 		c.out.ask()
+	case Taps:
+		c.out.tapped(msg)
 	case press:
 		if c.origin != nil {
 			c.origin.press()

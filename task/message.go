@@ -146,7 +146,7 @@ func Class(msg any) string {
 		return Class(m.Msg)
 	case *Encoded:
 		return "parcel"
-	case Drain, Stop, Halt, halt, *Replan, *replanned, *Elsewhere, ended, failed, committed, underWay, kept, replayed, *Letters:
+	case Drain, Stop, Halt, halt, *Replan, *replanned, *Elsewhere, ended, failed, committed, underWay, kept, replayed, *Letters, Taps:
 		return "control"
 	case actor.Terminated:
 		return "terminated"

@@ -64,6 +64,7 @@ type outbox struct {
 	refused refusals
 	putter  *anchoredSink // that puts just now; nil: none
 	batch   tuple.BatchID // of what is put; of an exactly-once topology
+	lookers []looker      // taps of what this task emits; mostly none
 }
 
 // An output is one stream of the component.
@@ -322,6 +323,9 @@ func (o *outbox) dispatch(l *lane, p *tuple.Parcel) {
 	}
 	if probe := o.c.set.Probe; probe != nil && p.Len() == 1 {
 		probe.Send(p)
+	}
+	if o.lookers != nil {
+		o.look(l, p)
 	}
 	if (len(pr.kept) == 0 || p.Marker && mutation.Is(mutation.MarkerOvertakes)) && pr.ref != nil && pr.may(p) {
 		o.send(pr, p)

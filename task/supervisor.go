@@ -53,6 +53,8 @@ type Supervisor struct {
 	waits     []waiting
 	over      bool // done was called
 
+	taps Taps // that there are at present
+
 	part        *Share                             // what is here at present; nil: everything
 	saidEnded   Ended                              // to who is over it
 	halted      uint64                             // which Halt; 0: none
@@ -161,6 +163,9 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 	if s.draining && drains(s.plan.Node(id)) && !mutation.Is(mutation.DrainForgotten) {
 		s.ctx.Send(c.ref, Drain{})
 	}
+	if len(s.taps) > 0 {
+		s.ctx.Send(c.ref, s.taps)
+	}
 	if s.halted > 0 && !mutation.Is(mutation.UnhaltedLife) {
 		s.ctx.Send(c.ref, halt{s.halted})
 	}
@@ -211,6 +216,9 @@ func (s *Supervisor) Receive(ctx actor.Context, msg any) {
 		if s.stopping == 0 {
 			s.stop(fmt.Errorf("%w: %s open after %v", ErrDrain, amount.Of(s.open(), "message"), msg.after))
 		}
+	case Taps:
+		s.taps = msg
+		s.tell(msg)
 	case Stop:
 		s.stop(fmt.Errorf("%w: stopped with %s open", ErrDrain, amount.Of(s.open(), "message")))
 	default:
