@@ -61,6 +61,7 @@ type Running struct {
 	ended   chan struct{} // closed when nothing runs any more
 	events  events        // as they are logged
 	names   metrics.Names // of the bolts' own metrics
+	taps    taps
 	state   *disk.Store   // nil: none
 	served  *served       // nil: nothing is
 	resumed bool          // it had positions
@@ -106,6 +107,7 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 		supervisor: task.NewSupervisor(plan, set, r.ms, func(err error) { done <- err }),
 		ended:      func(err error) { done <- err },
 	})
+	r.tapable()
 	r.served.serve(r)
 	stop := context.AfterFunc(ctx, r.Drain)
 	go func() { // ends with the run; Wait waits for it

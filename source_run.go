@@ -116,8 +116,8 @@ func (s *runSource) Oldest(_ context.Context, topology string, n int) ([]view.Tr
 	return nil, s.notHere(topology, "open messages cannot be looked at yet")
 }
 
-func (s *runSource) Tap(_ context.Context, tap view.Tap, yield func(*view.Tapped) bool) error {
-	return s.notHere(tap.Topology, "streams cannot be tapped yet")
+func (s *runSource) Tap(ctx context.Context, tap view.Tap, yield func(*view.Tapped) bool) error {
+	return s.tap(ctx, tap, yield)
 }
 
 func (s *runSource) Letters(_ context.Context, topology, component string, n int) ([]view.Letter, error) {
