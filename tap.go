@@ -64,6 +64,7 @@ func (t *taps) look(ctx context.Context, ended <-chan struct{}, want view.Tap, y
 	if err != nil {
 		return err
 	}
+	k.before = t.emitted(k.component, k.stream)
 	if !t.add(k.tap) {
 		return &web.Error{Code: web.Busy, Text: fmt.Sprintf("there are %d taps of the topology %s already: close one", mostTaps, want.Topology)}
 	}
@@ -96,8 +97,9 @@ func (t *taps) remove(k *task.Tap) {
 type tapping struct {
 	tap       *task.Tap
 	schema    *tuple.Schema
-	component int // of the plan
-	stream    int // of the component
+	component int   // of the plan
+	stream    int   // of the component
+	before    int64 // tuples emitted
 	began     time.Time
 	each      time.Duration // between tuples, on average
 	next      atomic.Int64  // when the next one may be passed on, as a time since began
@@ -229,7 +231,6 @@ func (k *tapping) looks(looked, matched int, failed error) {
 
 // serve passes on what tasks have seen. It is the only one who calls yield.
 func (k *tapping) serve(ctx context.Context, ended <-chan struct{}, t *taps, yield func(*view.Tapped) bool) {
-	before := t.emitted(k.component, k.stream)
 	ticks := time.NewTicker(tapNote)
 	defer ticks.Stop()
 	for {
@@ -237,16 +238,16 @@ func (k *tapping) serve(ctx context.Context, ended <-chan struct{}, t *taps, yie
 		case <-ctx.Done():
 			return
 		case <-ended:
-			if k.pass(t.node, yield) {
-				yield(k.note(t.emitted(k.component, k.stream) - before))
+			if k.pass(ctx, t.node, yield) {
+				yield(k.note(t.emitted(k.component, k.stream)))
 			}
 			return
 		case <-k.some:
-			if !k.pass(t.node, yield) {
+			if !k.pass(ctx, t.node, yield) {
 				return
 			}
 		case <-ticks.C:
-			if !yield(k.note(t.emitted(k.component, k.stream) - before)) {
+			if !yield(k.note(t.emitted(k.component, k.stream))) {
 				return
 			}
 		}
@@ -257,14 +258,15 @@ func (k *tapping) serve(ctx context.Context, ended <-chan struct{}, t *taps, yie
 func (k *tapping) note(emitted int64) *view.Tapped {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	n := &view.Tapped{At: time.Now(), Emitted: emitted, Looked: k.looked, Matched: k.matched, Shown: k.shown, Missed: k.missed, Error: k.failed}
+	// The counters are a little behind, and what had not left before counts as well.
+	n := &view.Tapped{At: time.Now(), Emitted: max(emitted-k.before, k.looked), Looked: k.looked, Matched: k.matched, Shown: k.shown, Missed: k.missed, Error: k.failed}
 	k.failed = ""
 	return n
 }
 
-// pass calls yield for all that is kept.
-func (k *tapping) pass(node string, yield func(*view.Tapped) bool) bool {
-	for {
+// pass calls yield for all that is kept. It returns false when nobody looks any more.
+func (k *tapping) pass(ctx context.Context, node string, yield func(*view.Tapped) bool) bool {
+	for ctx.Err() == nil {
 		k.mu.Lock()
 		if len(k.kept) == 0 {
 			k.mu.Unlock()
@@ -279,4 +281,5 @@ func (k *tapping) pass(node string, yield func(*view.Tapped) bool) bool {
 			return false
 		}
 	}
+	return false
 }

@@ -1,0 +1,21 @@
+package egret
+
+import (
+	"context"
+
+	"github.com/egretstream/egret/view"
+)
+
+// For tests from outside.
+
+// Tap is r.tap.
+func Tap(ctx context.Context, r *Running, want view.Tap, yield func(*view.Tapped) bool) error {
+	return r.tap(ctx, want, yield)
+}
+
+// Taps is how many there are.
+func Taps(r *Running) int {
+	r.taps.mu.Lock()
+	defer r.taps.mu.Unlock()
+	return len(r.taps.now)
+}
