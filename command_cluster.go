@@ -22,6 +22,7 @@ func clusterCommands(topologies []*topology.Topology) []*cobra.Command {
 		statusOf("deactivate", "Let the spouts of a topology emit nothing for now", cluster.Inactive),
 		rebalanceCommand(), killCommand(), queryCommand(topologies),
 		membersCommand(), drainCommand(), leaveCommand(), forgetCommand(), recoverCommand(),
+		tapCommand(),
 	}
 }
 

@@ -43,6 +43,7 @@ const (
 //	prog submit NAME            a topology to a cluster, through any of its nodes
 //	prog status [NAME]          of it; also activate, deactivate, rebalance, kill
 //	prog query NAME STATE KEY   committed values of a state, of a cluster or a run
+//	prog tap NAME COMPONENT     a sample of the tuples of a stream
 //	prog members                the nodes; also drain, leave, forget
 //	prog recover                one node goes on when the quorum is lost for ever
 //	prog --version              what it is built of
