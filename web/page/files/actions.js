@@ -97,18 +97,18 @@ function told(effect) {
 function rebalance(d) {
   const a = dialog(`Rebalance ${d.topology}`);
   const inputs = d.components.filter((c) => c.kind !== "coordinator").map((c, i) => ({ c, input: el("input", { id: `tasks-${i}`, type: "number", min: 1, max: 1024, required: true, value: c.tasks }) }));
-  const form = el("form", { class: "numbers" }, ...inputs.flatMap(({ c, input }) => [el("label", { for: input.id, text: c.component }), input]));
+  const form = el("form", { class: "numbers", id: "numbers" }, ...inputs.flatMap(({ c, input }) => [el("label", { for: input.id, text: c.component }), input]));
   a.body.append(el("p", { class: "soft", text: "Tasks of each component. Unchanged, tasks are only spread over the nodes again." }), form);
   text(a.yes, "What would move?");
   a.yes.disabled = false;
   const next = (e) => {
     e.preventDefault();
-    if (!form.reportValidity()) return;
     const parallel = Object.fromEntries(inputs.filter(({ c, input }) => Number(input.value) !== c.tasks).map(({ c, input }) => [c.component, Number(input.value)]));
     a.root.close();
     confirm({ do: "rebalance", topology: d.topology, parallel });
   };
-  a.yes.addEventListener("click", next);
+  a.yes.type = "submit";
+  a.yes.setAttribute("form", form.id);
   form.addEventListener("submit", next);
   inputs[0]?.input.focus();
 }

@@ -82,10 +82,10 @@ class Chart {
       ...this.room(),
       legend: { show: false },
       cursor: { sync: { key: "charts" }, y: false, drag: { x: false, y: false }, points: { size: 6 } },
-      scales: { x: { time: true, range: () => [this.from, this.to] }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } },
+      scales: { x: { time: true, range: () => [this.from, this.to] }, y: { range: (_, __, most) => [0, (this.most = most) > 0 ? most * 1.1 : 1] } },
       axes: [
         { ...axis, space: 70, size: 28, values: (_, all) => all.map((s) => clock(s, this.to - this.from > 600)) },
-        { ...axis, size: 66, space: 32, values: (_, all) => all.map((v) => (v === 0 ? "0" : this.kind.format(v).short)) },
+        { ...axis, size: 66, space: 32, values: (_, all) => all.map((v) => (v === 0 ? "0" : this.most > 0 ? this.kind.format(v).short : "")) },
       ],
       series: [{}, ...this.kind.lines.map(([, , c]) => ({ stroke: colour(c), width: 1.5, points: { show: false } }))],
       hooks: { setCursor: [() => this.legend()] },

@@ -1,7 +1,7 @@
 // What is beside the graph when a component was chosen.
 
 import { el, put, text, attr, show, each, table } from "./dom.js";
-import { count, rate, share, time, quantile, many } from "./format.js";
+import { count, rate, share, span, quantile, many } from "./format.js";
 import { skew } from "./words.js";
 import { taskColumns, facts } from "./tabs.js";
 import { Errors } from "./errors.js";
@@ -39,7 +39,7 @@ export class Component {
       return;
     }
     const source = c.kind === "spout" || c.kind === "queue";
-    text(this.about, `${c.kind}, ${many(c.tasks, "task")}. Rates and latencies of the last ${time(d.window_ns).short}.`);
+    text(this.about, `${c.kind}, ${many(c.tasks, "task")}. Rates and latencies of the last ${span(d.window_ns)}.`);
     show(this.cause, Boolean(c.cause));
     text(this.cause, c.cause ? `It waits for ${c.cause}, ${share(c.throttled).short} of its time.` : "");
     const late = source ? c.complete : c.execute;
@@ -85,6 +85,6 @@ const name = (component, stream) => (stream === "default" ? component : `${compo
 
 // own writes a metric that a bolt counts for itself.
 function own(o) {
-  const s = o.histogram ? many(o.histogram.buckets.reduce((n, b) => n + b.count, 0), "observation") : count(o.value).short;
+  const s = o.value === null ? "–" : o.histogram ? many(o.histogram.buckets.reduce((n, b) => n + b.count, 0), "observation") : count(o.value).short;
   return { short: s, exact: `${o.kind}: ${o.help} ${o.histogram ? "" : count(o.value).exact}`.trim() };
 }

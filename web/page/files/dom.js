@@ -93,7 +93,7 @@ export function bar(kind = "") {
   const words = el("span", { class: "number" });
   const root = el("span", { class: "barred" }, track, words);
   root.update = (share, f) => {
-    attr(full, "width", Math.round(1000 * Math.min(1, Math.max(0, share))) / 10);
+    attr(full, "width", Math.round(1000 * Math.min(1, Math.max(0, share || 0))) / 10);
     put(words, f);
   };
   return root;

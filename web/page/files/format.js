@@ -31,14 +31,12 @@ export function count(n = 0) {
   return { short: s + SPACE + unit, exact: grouped(n) };
 }
 
-// brief is a number of things where there is little room: 6.54 k.
-export function brief(n = 0) {
-  const [s, unit] = scaled(n, ["", "k", "M", "G", "T"]);
-  return s + (unit && SPACE + unit);
-}
+// brief is a number of format.js where there is little room: 6.5 k instead of 6,543 or 6.54 k.
+export const brief = ({ short, exact }) => (short.includes(",") ? brief({ short: `${Number(short.replace(",", "")) / 1000}${SPACE}k`, exact }) : short.replace(/^\d+\.\d+/, (s) => Number(s).toPrecision(2)));
 
-// rate is things a second.
-export function rate(x = 0) {
+// rate is things a second; undefined: nobody knows yet.
+export function rate(x) {
+  if (x === undefined) return NONE;
   const exact = `${grouped(x)} a second`;
   if (x > 0 && x < 0.01) return { short: "<0.01/s", exact };
   const [s, unit] = scaled(x, ["", "k", "M", "G"]);
@@ -51,8 +49,9 @@ export function bytes(n = 0) {
   return { short: s + SPACE + unit, exact: `${grouped(n)} bytes` };
 }
 
-// share is a part of a whole, 0 to 1.
-export function share(x = 0) {
+// share is a part of a whole, 0 to 1; undefined: nobody knows yet.
+export function share(x) {
+  if (x === undefined) return NONE;
   const p = 100 * x;
   return { short: (p > 0 && p < 1 ? "<1" : p.toFixed(0)) + SPACE + "%", exact: `${digits(p)} %` };
 }
@@ -71,13 +70,16 @@ export function time(ns = 0) {
   return { short: two(Math.floor(s / 86400), "d", Math.floor((s % 86400) / 3600), "h"), exact };
 }
 
+// span is the window of rates and latencies, in whole seconds.
+export const span = (ns) => `${Math.max(1, Math.round(ns / 1e9))}${SPACE}s`;
+
 // quantile is a latency out of a window in which something was measured, or none.
 export const quantile = (latency, name) => (latency?.count ? time(latency[name]) : NONE);
 
 // since is how long ago a moment was, as of another.
 export function since(moment, now = Date.now()) {
   const ms = Math.max(0, now - Date.parse(moment));
-  return { short: ms < 1000 ? "now" : time(ms * 1e6).short + " ago", exact: new Date(moment).toLocaleString() };
+  return { short: ms < 1000 ? "now" : time(1e9 * Math.floor(ms / 1000)).short + " ago", exact: new Date(moment).toLocaleString() };
 }
 
 // many is a number with its noun: 1 task, 2 tasks.
@@ -91,21 +93,10 @@ export function list(names) {
 // value is a value of a tuple as text. A number is written as it came, with all its digits.
 export function value(v) {
   if (v === null || v === undefined) return "nil";
-  if (typeof v === "string") return v;
-  if (v instanceof Exact) return v.digits;
-  return JSON.stringify(v, (_, x) => (x instanceof Exact ? x.digits : x));
+  return typeof v === "string" ? v : JSON.stringify(v);
 }
 
-// Exact is a whole number that is too large for JavaScript's.
-class Exact {
-  constructor(digits) {
-    this.digits = digits;
-  }
-  toString() {
-    return this.digits;
-  }
-}
-
-// parse reads JSON and keeps all digits of whole numbers, where the browser can tell.
+// parse reads JSON. A whole number that is too large for JavaScript's keeps its digits, where
+// the browser can do that: value writes it.
 export const parse = (s) =>
-  JSON.parse(s, (_, v, context) => (typeof v === "number" && Number.isInteger(v) && !Number.isSafeInteger(v) && context?.source ? new Exact(context.source) : v));
+  JSON.parse(s, (_, v, context) => (Number.isInteger(v) && !Number.isSafeInteger(v) && context?.source && JSON.rawJSON ? JSON.rawJSON(context.source) : v));

@@ -9,7 +9,7 @@
 //	+--------------------+
 
 import { el, svg, text, attr } from "./dom.js";
-import { brief, rate, share, quantile, many } from "./format.js";
+import { brief, count, rate, share, quantile, many } from "./format.js";
 
 const ROWS = [22, 42, 58, 77]; // where texts stand in a box, from its top
 const HIGH = 88; // of a box, if its edges do not make it higher
@@ -28,7 +28,7 @@ export class Graph {
     if (drawing !== this.drawn) this.draw(d, drawing);
     const edge = (e) => `${e.from}\n${e.stream}\n${e.to}\n${e.input}`;
     const now = new Map(d.edges.map((e) => [edge(e), e]));
-    d.components.forEach((c) => this.boxes.get(c.component)?.update(c, chosen?.component === c.component && !chosen.stream));
+    d.components.forEach((c) => this.boxes.get(c.component)?.update(c, d.batches, chosen?.component === c.component && !chosen.stream));
     d.graph.edges.forEach((e) => this.edges.get(edge(e)).update(now.get(edge(e)), chosen?.component === e.from && chosen.stream === e.stream));
   }
 
@@ -98,13 +98,14 @@ class Box {
     attr(this.root, "class", `box ${source ? "source" : ""}`);
   }
 
-  update(c, chosen) {
+  update(c, batches, chosen) {
     const { rate: r, busy, queue, late, note } = this.texts;
-    const load = this.source ? 0 : c.load;
-    text(r, rate(c.rate).short);
-    text(busy, this.source ? "" : `busy ${share(c.load).short}`);
-    text(queue, this.source ? `open ${brief(c.counts.open)}` : c.kind === "bolt" ? `queue ${brief(c.counts.queued)}` : "");
-    text(late, `p99 ${quantile(this.source ? c.complete : c.execute, "p99_ns").short}`);
+    const load = this.source ? 0 : (c.load ?? 0);
+    const bolt = c.kind === "bolt";
+    text(r, c.kind === "coordinator" ? `batch ${batches ? batches.last + 1 : "–"}` : rate(c.rate).short);
+    text(busy, !bolt ? "" : `busy ${share(c.load).short}`);
+    text(queue, this.source ? `open ${brief(count(c.counts.open))}` : bolt ? `queue ${brief(count(c.counts.queued))}` : (batches?.now?.phase ?? ""));
+    text(late, this.kind === "coordinator" ? "" : `p99 ${brief(quantile(this.source ? c.complete : c.execute, "p99_ns"))}`);
     this.fit(this.texts.name, this.name);
     const [tone, says] = this.says(c);
     this.fit(note, says);
@@ -116,7 +117,7 @@ class Box {
     attr(this.full, "y", this.y + this.h * (1 - queued));
     attr(this.full, "height", this.h * queued);
     this.behind.forEach((b, i) => attr(b, "visibility", c.tasks > 2 - i ? "visible" : "hidden"));
-    const spoken = `${c.kind} ${c.component}: ${many(c.tasks, "task")}, ${rate(c.rate).short}${this.source ? "" : `, busy ${share(c.load).short}, ${many(c.counts.queued, "tuple")} queued`}, ${says}`;
+    const spoken = `${c.kind} ${c.component}: ${many(c.tasks, "task")}, ${rate(c.rate).short}${!bolt ? "" : `, busy ${share(c.load).short}, ${many(c.counts.queued, "tuple")} queued`}, ${says}`;
     attr(this.root, "aria-label", spoken);
     text(this.title, spoken);
   }

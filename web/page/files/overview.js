@@ -1,10 +1,10 @@
 // What there is: topologies and nodes.
 
 import { el, svg, table, put, text, attr, show, bar, sentence } from "./dom.js";
-import { count, rate, share, time, bytes, quantile, many, NONE } from "./format.js";
+import { count, rate, share, time, bytes, span, quantile, many, NONE } from "./format.js";
 import { every } from "./live.js";
 import { of } from "./api.js";
-import { status, failures } from "./words.js";
+import { status, failures, measured } from "./words.js";
 import { confirm } from "./actions.js";
 
 const WIDE = 300; // seconds of a sparkline: five minutes
@@ -41,6 +41,7 @@ export class Overview {
 
   hear(event, data) {
     if (event !== "overview") return;
+    data = measured(data);
     this.cluster = data.cluster;
     this.at = data.at;
     show(this.loading, false);
@@ -51,7 +52,7 @@ export class Overview {
     show(this.warning, Boolean(data.cluster) && !data.quorum);
     text(this.warning, "No quorum: what runs goes on, but nothing can be changed until most of the voting nodes answer.");
     const all = many(data.topologies.reduce((n, t) => n + t.tasks, 0), "task");
-    text(this.window, data.window_ns ? `${all}. Rates, loads and latencies are those of the last ${time(data.window_ns).short}.` : `${all}.`);
+    text(this.window, data.window_ns ? `${all}. Rates, loads and latencies are those of the last ${span(data.window_ns)}.` : `${all}.`);
     this.topologies.list(data.topologies);
     this.nodes.list(data.nodes);
   }
@@ -114,6 +115,7 @@ class Spark {
   }
 
   add(moment, x) {
+    if (x === undefined) return;
     const now = Date.parse(moment) / 1000;
     this.points.push([now, x]);
     while (this.points[0][0] < now - WIDE) this.points.shift();

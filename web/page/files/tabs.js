@@ -51,8 +51,8 @@ export function taskColumns(most, full) {
   return [
     { name: "Task", class: "name", make: (td) => td.append(el("span"), el("small")), update: (td, t) => { text(td.firstChild, t.task); text(td.lastChild, t.known ? (full ? "" : t.node) : "silent"); td.lastChild.classList.toggle("bad", !t.known); } },
     full && { name: "Node", update: (td, t) => text(td, t.node) },
-    { name: "Rate", class: "wide", title: "Beside the busiest task of its component", make: (td) => { td.bar = bar(); td.append(td.bar); }, update: (td, t) => td.bar.update(t.rate / Math.max(most(t), 1e-9), t.known ? rate(t.rate) : NONE) },
-    { name: "Busy", class: full ? "wide" : "n", title: "Share of the time in your code", make: (td) => { if (full) td.append((td.bar = bar())); }, update: (td, t) => (full ? td.bar.update(t.load, t.known ? share(t.load) : NONE) : put(td, t.known ? share(t.load) : NONE)) },
+    { name: "Rate", class: "wide", title: "Beside the busiest task of its component", make: (td) => { td.bar = bar(); td.append(td.bar); }, update: (td, t) => td.bar.update((t.rate ?? 0) / Math.max(most(t), 1e-9), t.known ? rate(t.rate) : NONE) },
+    { name: "Busy", class: full ? "wide" : "n", title: "Share of the time in your code", make: (td) => { if (full) td.append((td.bar = bar())); }, update: (td, t) => (full ? td.bar.update(t.load, busy(t)) : put(td, busy(t))) },
     n("Queue", (t) => count(t.counts.queued), "Tuples that wait for it"),
     full && n("p50", (t) => quantile(t.execute.count ? t.execute : t.complete, "p50_ns")),
     n("p99", (t) => quantile(t.execute.count ? t.execute : t.complete, "p99_ns"), "Of a tuple in your code, or of a message of a spout"),
@@ -61,6 +61,8 @@ export function taskColumns(most, full) {
     full && { name: "Waits for", update: (td, t) => { text(td, t.throttled >= 0.05 || t.waits_for ? `${t.waits_for || "room"}, ${share(t.throttled).short}` : ""); td.classList.toggle("slow", td.textContent !== ""); } },
   ].filter(Boolean);
 }
+
+const busy = (t) => (t.known && t.execute.count ? share(t.load) : NONE); // what a spout does is not measured
 
 class Tasks {
   constructor() {
@@ -101,12 +103,12 @@ class Polled {
 class Open extends Polled {
   constructor(topology) {
     super(of(topology, "open?n=50"), "Nothing is open: everything that was read is done.");
-    this.list.append(el("p", { class: "soft", text: "The oldest first, and where they are." }), (this.table = table("Oldest open messages", this.columns(), (t) => t.task + " " + t.tree)));
+    this.list.append(el("p", { class: "soft", text: "The oldest first, and where they are." }), (this.table = table("Oldest open messages", this.columns(), (t) => t.task + " " + value(t.tree))));
   }
 
   columns() {
     return [
-      { name: "Message", class: "name mono", make: (td) => td.append(el("span"), el("small")), update: (td, t) => { text(td.firstChild, t.message || "(not known)"); text(td.lastChild, `${t.messages > 1 ? `and ${t.messages - 1} more, ` : ""}${t.replay ? "a replay, " : ""}from ${t.task}`); attr(td, "title", `tree ${t.tree} of ${t.task} on ${t.node}`); } },
+      { name: "Message", class: "name mono", make: (td) => td.append(el("span"), el("small")), update: (td, t) => { text(td.firstChild, t.message || "(not known)"); text(td.lastChild, `${t.messages > 1 ? `and ${t.messages - 1} more, ` : ""}${t.replay ? "a replay, " : ""}from ${t.task}`); attr(td, "title", `tree ${value(t.tree)} of ${t.task} on ${t.node}`); } },
       { name: "Open for", class: "n", title: "This attempt", update: (td, t) => put(td, time(t.age_ns)) },
       { name: "Silent for", class: "n", title: "Since its spout last heard of it", update: (td, t) => put(td, time(t.silent_ns)) },
       { name: "Where it is", make: (td) => td.append(el("ul", { class: "places" })), update: (td, t) => each(td.firstChild, t.places.length ? t.places : [{ task: "" }], (p) => p.task, () => this.place()) },
@@ -180,7 +182,7 @@ class Batches {
     this.says = el("p", { class: "verdict" });
     this.totals = facts();
     this.table = table("Batches under way", [
-      { name: "Batch", class: "name n", update: (td, b) => text(td, String(b.tx)) },
+      { name: "Batch", class: "name", update: (td, b) => text(td, String(b.tx)) },
       { name: "Stage", update: (td, b) => text(td, b.stage) },
       { name: "Messages", class: "n", update: (td, b) => put(td, count(b.messages)) },
       { name: "Age", class: "n", update: (td, b) => put(td, time(b.age_ns)) },

@@ -1,8 +1,8 @@
 // One topology: what it does, what holds it up, its graph, charts, and what is behind tabs.
 
 import { el, put, text, attr, show, sentence } from "./dom.js";
-import { count, rate, time, quantile, many } from "./format.js";
-import { status, verdict, failures, replays, running } from "./words.js";
+import { count, rate, span, quantile, many } from "./format.js";
+import { status, verdict, failures, replays, running, measured } from "./words.js";
 import { Graph } from "./graph.js";
 import { Charts } from "./charts.js";
 import { Tabs } from "./tabs.js";
@@ -86,7 +86,7 @@ export class Topology {
     else if (event === "point") this.charts.add([data]);
     else if (event === "detail" || event === "ended") {
       if (!data?.topology) return;
-      this.detail = data;
+      this.detail = measured(data);
       this.draw();
     }
   }
@@ -96,7 +96,7 @@ export class Topology {
     show(this.loading, false);
     show(this.shown, true);
     status(this.status, d);
-    text(this.about, [d.guarantee, many(d.tasks, "task"), running(d, Date.parse(d.at)), d.window_ns ? `rates and latencies of the last ${time(d.window_ns).short}` : ""].filter(Boolean).join(" · "));
+    text(this.about, [d.guarantee, many(d.tasks, "task"), running(d, Date.parse(d.at)), d.window_ns ? `rates and latencies of the last ${span(d.window_ns)}` : ""].filter(Boolean).join(" · "));
     buttons(this.actions, d, this.who);
     const v = verdict(d);
     text(this.verdict, v.text);
@@ -110,6 +110,8 @@ export class Topology {
   }
 }
 
+const sum = (all) => all.reduce((a, b) => a + b, 0);
+
 // Figures are the numbers that matter most.
 class Figures {
   constructor() {
@@ -118,7 +120,7 @@ class Figures {
       f.root = el("div", {}, el("dt", { text: name }), f.number, f.below);
       return f;
     };
-    this.all = Object.fromEntries([["in", "In"], ["done", "Done"], ["late", "Latency"], ["open", "Open"], ["failed", "Failed"], ["again", "Replayed"], ["dead", "Dead letters"]].map(([key, name]) => [key, figure(name)]));
+    this.all = Object.fromEntries([["in", "In"], ["done", "Done"], ["late", "Latency, p50"], ["open", "Open"], ["failed", "Failed"], ["again", "Replayed"], ["dead", "Dead letters"]].map(([key, name]) => [key, figure(name)]));
     this.root = el("dl", { class: "figures" }, ...Object.values(this.all).map((f) => f.root));
   }
 
@@ -132,10 +134,12 @@ class Figures {
     set("in", rate(d.rate), many(c.messages, "message"));
     set("done", rate(d.done_rate), d.batches ? `${many(d.batches.messages, "message")} committed` : `${count(c.acked).short} in all`);
     const late = d.batches ? d.batches.latency : d.complete;
-    set("late", quantile(late, "p50_ns"), late.count ? `p50; p99 ${quantile(late, "p99_ns").short}` : d.batches ? "nothing committed yet" : "nothing done in the window");
+    set("late", quantile(late, "p50_ns"), late.count ? `p99 ${quantile(late, "p99_ns").short}` : d.batches ? "nothing committed yet" : "nothing done in the window");
     set("open", count(c.open), d.batches ? many(d.batches.now?.batches.length ?? 0, "batch", "batches") : "not done yet");
     set("failed", rate(d.failed_rate), failures(c), d.failed_rate > 0);
-    set("again", count(c.replayed_failed + c.replayed_lost + c.replayed_timeout), replays(c));
+    if (d.batches) set("again", count(sum(Object.values(d.batches.rounds ?? {}))), "begun anew at a batch", false);
+    else set("again", count(c.replayed_failed + c.replayed_lost + c.replayed_timeout), replays(c));
+    text(this.all.again.root.firstChild, d.batches ? "Rounds" : "Replayed");
     set("dead", count(c.dead), c.dead ? "given up" : "none", c.dead > 0);
   }
 }

@@ -5,6 +5,14 @@ import { count, share, list, many, time } from "./format.js";
 
 const tones = { running: "good", done: "good", failed: "bad", refused: "bad" };
 
+// measured leaves out what was not measured: of the first sample of all there are no rates.
+export function measured(d) {
+  if (d.window_ns) return d;
+  const none = { rate: undefined, done_rate: undefined, failed_rate: undefined, load: undefined, busiest: undefined };
+  const all = (list) => list?.map((x) => ({ ...x, ...none }));
+  return { ...d, ...(d.topology && none), nodes: all(d.nodes), topologies: all(d.topologies), components: all(d.components), edges: all(d.edges), per_task: all(d.per_task) };
+}
+
 // status writes how a topology is, and in which tone.
 export function status(node, t) {
   text(node, t.silent ? `${t.status}, ${many(t.silent, "task")} silent` : t.status);
