@@ -67,18 +67,18 @@ function state(s) {
   attr(connection, "title", s.error?.message);
   main.classList.toggle("stale", s.name === "lost");
   if (s.name !== "refused") view.hear("state", s);
-  else if (s.error.status === 401) login(s.error);
+  else if (s.error.status === 401) login();
   else view.refuse(s.error);
 }
 
 // login asks for a token; the server keeps it in a cookie that no script can read.
-function login(error) {
+function login() {
   if (document.getElementById("token")) return;
   const token = el("input", { id: "token", type: "password", autocomplete: "current-password", required: true, size: 40 });
   const wrong = el("p", { class: "wrong", role: "alert" });
   const form = el("form", { class: "login" },
     el("h1", { text: "Who looks?" }),
-    sentence(error.message),
+    sentence("A token is needed: the one of those who may act, or the one of those who may look."),
     el("label", { for: "token", text: "Token" }), token, el("button", { class: "button main", text: "Log in" }), wrong);
   form.addEventListener("submit", async (e) => {
     e.preventDefault();

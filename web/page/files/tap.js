@@ -129,7 +129,7 @@ export class Stream {
   tell(t) {
     if (t.emitted === undefined && t.looked === undefined) return;
     this.told = true;
-    const parts = [`looked at ${count(t.looked).short} of ${count(t.emitted).short} tuples`];
+    const parts = [`Looked at ${count(t.looked).short} of ${count(t.emitted).short} tuples`];
     if (this.where.value.trim()) parts.push(`${count(t.matched).short} match`);
     parts.push(`${count(t.shown).short} shown`);
     if (t.missed) parts.push(`${count(t.missed).short} missed, since this browser is slow`);
