@@ -4,7 +4,8 @@ import { el, text, put, show } from "./dom.js";
 import { count, rate, time } from "./format.js";
 
 const HOUR = 3600; // points that are kept, one a second
-const GAP = 5; // seconds without a point from which a line is broken
+const MINUTE = 60; // seconds that are shown at least
+const GAP = 8; // seconds without a point from which a line is broken
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
 const kinds = [
@@ -52,13 +53,14 @@ export class Charts {
   draw() {
     if (!this.points.length) return;
     const last = this.points.at(-1).at;
+    const from = Math.max(last - this.seconds, Math.min(this.points[0].at, last - MINUTE)); // what is young fills its chart soon
     const shown = [];
     for (const p of this.points) {
-      if (p.at < last - this.seconds) continue;
+      if (p.at < from) continue;
       if (shown.length && p.at - shown.at(-1).at > GAP) shown.push({ at: p.at - 1 }); // nothing is known in between
       shown.push(p);
     }
-    this.charts.forEach((c) => c.draw(shown, last - this.seconds, last));
+    this.charts.forEach((c) => c.draw(shown, from, last));
   }
 }
 

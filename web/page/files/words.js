@@ -58,4 +58,4 @@ export function skew(tasks) {
 }
 
 // running says since when, or how long.
-export const running = (t, now) => (Date.parse(t.began) > 0 ? `${t.ended ? "began" : "for"} ${time((now - Date.parse(t.began)) * 1e6).short}${t.ended ? " ago" : ""}` : "");
+export const running = (t, now) => (Date.parse(t.began) > 0 ? `${t.ended ? "began" : "for"} ${time(1e9 * Math.round((now - Date.parse(t.began)) / 1000)).short}${t.ended ? " ago" : ""}` : "");

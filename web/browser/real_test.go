@@ -1,0 +1,63 @@
+package browser
+
+import (
+	"bufio"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The page of a run as everybody starts it.
+func TestRealRun(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "slow")
+	out, err := exec.Command("go", "build", "-o", program, "./slow").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	run := exec.CommandContext(t.Context(), program, "run", "--http", "127.0.0.1:0", "--max-pending", "500")
+	errs, err := run.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, run.Start())
+	lines, url := bufio.NewScanner(errs), ""
+	for url == "" && lines.Scan() {
+		url, _ = strings.CutPrefix(lines.Text(), "page: ")
+		if !strings.HasPrefix(url, "http") {
+			url = ""
+		}
+	}
+	require.NotEmpty(t, url, "it says where its page is")
+	said := make(chan string)
+	go func() { // it must not wait for somebody who reads
+		var rest strings.Builder
+		for lines.Scan() {
+			rest.WriteString(lines.Text() + "\n")
+		}
+		said <- rest.String()
+	}()
+
+	p := open(t, url, desk)
+	p.until(live + ` && document.querySelector("td a")?.textContent === "slow"`)
+	p.click(`td a`)
+	p.until(`document.querySelectorAll(".graph .box").length === 4 && document.querySelectorAll(".graph .edge").length === 3`)
+	p.until(`document.querySelector(".box[data-component=split] .note").textContent === "waits for count"`)
+	p.until(`document.querySelector(".edge[data-from=split]").dataset.tone === "warn" && document.querySelector(".verdict").textContent.includes("for count")`)
+	nothingOverlaps(p)
+	p.click(`.tabs a[data-tab=errors]`)
+	p.until(has("a leviathan is too large"))
+	p.click(`.box[data-component=count]`)
+	p.until(`document.querySelectorAll(".panel tbody tr").length === 2 && document.querySelector(".panel .errors li")`)
+	p.shot("real")
+	p.clean()
+
+	p.click(`.actions button[data-word=stop]`)
+	p.until(`document.querySelector("dialog") && !document.querySelector("dialog .main").disabled`)
+	p.shot("real-stop")
+	p.click(`dialog .main`)
+	rest := <-said
+	require.Error(t, run.Wait(), "some messages are dead")
+	require.Contains(t, rest, "0 open;")
+	require.Contains(t, rest, "messages are dead:")
+	p.until(`["ended", "lost"].includes(document.querySelector("#connection").dataset.state)`)
+	p.shot("real-ended")
+}

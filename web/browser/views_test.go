@@ -1,0 +1,216 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const live = `document.querySelector("#connection").dataset.state === "live"`
+
+// words is the address of a view of the count of words.
+func words(url, rest string) string { return url + "/#/t/wordcount" + rest }
+
+func TestOverview(t *testing.T) {
+	w := newWorld()
+	p := open(t, serve(t, w, "", ""), desk)
+	p.until(live)
+	p.until(`document.querySelectorAll(".overview table")[0].querySelectorAll("tbody tr").length === 5`)
+	p.until(`document.querySelectorAll(".overview table")[1].querySelectorAll("tbody tr").length === 3`)
+	p.until(`[...document.querySelectorAll(".sparkline path")].some((x) => x.getAttribute("d")?.length > 200)`)
+	p.shot("overview")
+	p.click(`a[href="#/t/wordcount"]`)
+	p.until(`document.querySelector("h1").textContent === "wordcount" && document.title.startsWith("wordcount")`)
+	p.clean()
+}
+
+func TestGraph(t *testing.T) {
+	w := newWorld()
+	p := open(t, words(serve(t, w, "", ""), ""), desk)
+	p.until(live + ` && document.querySelectorAll(".graph .box").length === 5`)
+	require.Equal(t, []string{"lines", "split", "count", "top", "complaints"}, js[[]string](p, `[...document.querySelectorAll(".graph .box")].map((b) => b.dataset.component)`))
+	require.Equal(t, []string{"lines.default>split", "split.default>count", "count.default>top", "split.rejects>complaints"},
+		js[[]string](p, `[...document.querySelectorAll(".graph .edge")].map((e) => e.dataset.from + "." + e.dataset.stream + ">" + e.dataset.to)`))
+
+	// Who waits for whom, in colours and in words.
+	p.until(`document.querySelector(".box[data-component=split] .note").textContent === "waits for count"`)
+	p.until(`document.querySelector(".verdict").textContent.startsWith("lines and split wait for count")`)
+	require.Equal(t, "warn", js[string](p, `document.querySelector(".edge[data-from=split][data-to=count]").dataset.tone`))
+	require.NotEqual(t, "warn", js[string](p, `document.querySelector(".edge[data-to=complaints]").dataset.tone`))
+
+	// Wider is more; a rate has its unit, and is exact where one points at it.
+	wide := `(to) => Number(document.querySelector(".edge[data-to=" + to + "] .line").getAttribute("stroke-width"))`
+	require.True(t, js[bool](p, fmt.Sprintf(`(%s)("count") > (%s)("complaints") + 1`, wide, wide)))
+	p.until(`/^\d[\d.]*\u00a0k\/s$/.test(document.querySelector(".edge[data-to=count] .rate").textContent)`)
+	require.Contains(t, p.text(".edge[data-to=count] title"), "a second")
+	require.Contains(t, p.text(".head"), "rates and latencies of the last")
+
+	// Numbers move in the elements that are there.
+	before := js[string](p, `(window.node = document.querySelector(".figures dd.big")).textContent`)
+	p.until(fmt.Sprintf(`window.node.isConnected && window.node.textContent !== %q`, before))
+
+	nothingOverlaps(p)
+	p.shot("topology")
+	p.click(`.choices .button:nth-child(2)`)
+	p.shot("topology-hour")
+	p.clean()
+}
+
+// nothingOverlaps looks where the texts of the graph are.
+func nothingOverlaps(p *page) {
+	p.t.Helper()
+	require.Empty(p.t, js[[]string](p, `(() => {
+		const all = [...document.querySelectorAll(".graph text")].filter((x) => x.textContent).map((x) => [x.textContent, x.getBoundingClientRect()]);
+		const bad = [];
+		all.forEach(([a, r], i) => all.slice(i + 1).forEach(([b, s]) => {
+			if (r.left < s.right - 1 && s.left < r.right - 1 && r.top < s.bottom - 3 && s.top < r.bottom - 3) bad.push(a + " | " + b);
+		}));
+		return bad;
+	})()`), "texts that overlap")
+	require.Empty(p.t, js[[]string](p, `[...document.querySelectorAll(".graph .box")].flatMap((b) => {
+		const f = b.querySelector(".frame").getBoundingClientRect();
+		return [...b.querySelectorAll("text")].filter((x) => { const r = x.getBoundingClientRect(); return x.textContent && (r.left < f.left || r.right > f.right || r.bottom > f.bottom + 1); }).map((x) => x.textContent);
+	})`), "texts that leave their box")
+}
+
+func TestTabs(t *testing.T) {
+	w := newWorld()
+	p := open(t, words(serve(t, w, "", ""), "/tasks"), desk)
+	p.until(`document.querySelectorAll(".tab tbody tr").length === 9`)
+	p.click(`.tabs a[data-tab=errors]`)
+	p.until(`document.querySelectorAll(".errors li").length === 4`)
+	p.click(`.errors li:nth-child(3) summary`)
+	p.until(has(`counting.(*counts).Execute`) + ` && ` + has(`{"word": "whale"}`))
+	p.shot("errors")
+
+	// One that happens now appears by itself, and what is open stays open.
+	w.mu.Lock()
+	w.err("top", "died", "a new one", "main.go:1", "", 1)
+	w.mu.Unlock()
+	p.until(has("a new one") + ` && document.querySelector(".errors li:nth-child(4) details").open`)
+
+	p.click(`.tabs a[data-tab=open]`)
+	p.until(`document.querySelectorAll(".tab tbody tr").length === 3`)
+	p.until(`/count\/2 on 10\.0\.0\.3:7070: in Execute for 1.m \d+.s/.test(document.querySelector(".places li").textContent)`)
+	p.until(`document.querySelector(".tab td").title.includes("tree 9223372036854775813 ")`) // all its digits
+	p.shot("open")
+	p.click(`.tabs a[data-tab=settings]`)
+	p.until(has("moby_dick.txt.gz"))
+	p.clean()
+}
+
+func TestBatches(t *testing.T) {
+	p := open(t, serve(t, newWorld(), "", "")+"/#/t/uses/batches", desk)
+	p.until(has("Attempt 3.2 is running, and waits for uses/1.") + ` && ` + has("writing") + ` && ` + has("1 a task died"))
+	p.until(`document.querySelectorAll(".tab tbody tr").length === 2`)
+	nothingOverlaps(p)
+	p.shot("batches")
+	p.clean()
+}
+
+func TestComponent(t *testing.T) {
+	p := open(t, words(serve(t, newWorld(), "", ""), ""), desk)
+	p.until(`document.querySelector(".box[data-component=count] .rate, .box[data-component=count] .number")?.textContent`)
+	p.click(`.box[data-component=count]`)
+	p.until(`document.querySelector(".panel h2").textContent === "count"`)
+	p.until(`document.querySelectorAll(".panel tbody tr").length === 4`)
+	p.until(has("count/2 gets 2.0 times the mean."))
+	p.until(has("distinct_words") + ` && ` + has("index out of range"))
+	require.Equal(t, 2, js[int](p, `document.querySelectorAll(".panel .errors li").length`), "only its own")
+	p.shot("component")
+	p.clean()
+}
+
+// What is not as it should be is said in a sentence.
+func TestStates(t *testing.T) {
+	w := newWorld()
+	url := serve(t, w, "", "")
+	p := open(t, url+"/#/t/nowhere", desk)
+	p.until(has(`there is no topology "nowhere"`) + ` && ` + has("See what there is."))
+	p.shot("unknown")
+	p.do(navigate(url + "/#/t/waiting"))
+	p.until(has("It does not run yet: no node runs a program that has it"))
+	p.do(navigate(url + "/#/t/idle"))
+	p.until(has("It is inactive."))
+
+	change(w, func() { w.silent, w.quorum = true, false })
+	p.do(navigate(url + "/#/"))
+	p.until(has("No quorum: what runs goes on") + ` && ` + has("it has not answered within 1s"))
+	p.shot("no-quorum")
+	p.do(navigate(words(url, "")))
+	p.until(has("Nothing is known of 1 task") + ` && document.querySelector(".actions button").disabled`)
+	p.shot("silent")
+
+	change(w, func() { w.silent, w.quorum, w.ended = false, true, true })
+	p.until(has("It has failed: count/2 died 11 times in a minute. These are its last numbers."))
+	p.until(`document.querySelector("#connection").dataset.state === "ended"`)
+	p.shot("ended")
+	change(w, func() { w.ended = false })
+	p.until(live)
+
+	change(w, func() { w.empty = true })
+	p.do(navigate(url + "/#/"))
+	p.until(has("No topology runs here."))
+	p.shot("empty")
+	p.clean("404")
+}
+
+func change(w *world, f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+}
+
+// While nobody answers old numbers are grey, and say so; then the page comes back by itself.
+func TestServerGoesAway(t *testing.T) {
+	w := newWorld()
+	url, stop := serveAt(t, w, "127.0.0.1:0")
+	p := open(t, words(url, ""), desk)
+	p.until(live)
+	stop()
+	p.until(has("No answer since") + ` && document.querySelector("main").classList.contains("stale")`)
+	p.until(`/No answer since \d+.s/.test(document.querySelector("#connection").textContent)`)
+	p.shot("no-answer")
+	_, stop = serveAt(t, w, url[len("http://"):])
+	defer stop()
+	p.until(live + ` && !document.querySelector("main").classList.contains("stale")`)
+	p.clean("ERR_", "Failed to load resource")
+}
+
+func TestLooks(t *testing.T) {
+	w := newWorld()
+	url := serve(t, w, "", "")
+	views := map[string]string{"overview": "/#/", "topology": "/#/t/wordcount/tasks", "errors": "/#/t/wordcount/errors", "open": "/#/t/wordcount/open", "letters": "/#/t/wordcount/letters",
+		"component": "/#/t/wordcount/c/count", "stream": "/#/t/wordcount/s/split/default", "hostile": "/#/t/" + escaped}
+	for name, of := range map[string]struct {
+		look
+		views string
+	}{
+		"phone":      {look{390, 844, false, true}, "overview topology errors open letters component stream hostile"},
+		"phone-dark": {look{390, 844, true, true}, "topology"},
+		"tablet":     {look{1024, 768, false, false}, "topology stream letters"},
+		"dark":       {look{1440, 1000, true, false}, "overview topology component letters"},
+		"wide":       {look{2200, 1200, false, false}, "topology"},
+	} {
+		for view := range strings.FieldsSeq(of.views) {
+			t.Run(name+"/"+view, func(t *testing.T) {
+				p := open(t, url+views[view], of.look)
+				p.until(live + ` && document.querySelector(".overview td, .graph text")`)
+				if view != "overview" {
+					p.until(`!document.querySelector(".shown").hidden && document.querySelector(".uplot")`)
+					nothingOverlaps(p)
+				}
+				p.until(`!` + has("Asking …"))
+				require.LessOrEqual(t, js[int64](p, `document.documentElement.scrollWidth`), of.width, "the page scrolls to the side")
+				require.Empty(t, js[[]string](p, `[...document.querySelectorAll("main *, .panel *")].filter((x) => {
+					const r = x.getBoundingClientRect();
+					return r.width > 0 && r.right > innerWidth + 1 && !x.closest(".graph, .scroll, .plot, thead");
+				}).map((x) => x.tagName + " " + x.className + " " + x.textContent.slice(0, 40))`), "what sticks out")
+				p.shot(name + "-" + view)
+				p.clean()
+			})
+		}
+	}
+}
