@@ -107,7 +107,7 @@ func TestTap(t *testing.T) {
 
 	p.click(`.tap .main`)
 	p.until(`document.querySelectorAll(".scroll tbody tr").length >= 7`)
-	p.until(`/Looked at [\d,.]+.?k? of [\d.]+.[kM] tuples, \d+ shown/.test(document.querySelector(".panel [role=status]").textContent)`)
+	p.until(`/Looked at [\d,.]+.?k? of [\d.]+.[kM] tuples, \d+ shown/.test(document.querySelector(".panel .note").textContent)`)
 	p.until(has("9007199254740993"))
 	require.Equal(t, 1, taps(w))
 	p.shot("tap")
@@ -115,8 +115,8 @@ func TestTap(t *testing.T) {
 	p.click(`.tap button[aria-pressed]`) // Pause
 	held := `document.querySelectorAll(".scroll tbody tr").length`
 	n := js[int](p, held)
-	note := p.text(".panel [role=status]")
-	p.until(fmt.Sprintf(`document.querySelector(".panel [role=status]").textContent !== %q`, note)) // it goes on meanwhile
+	note := p.text(".panel .note")
+	p.until(fmt.Sprintf(`document.querySelector(".panel .note").textContent !== %q`, note)) // it goes on meanwhile
 	require.Equal(t, n, js[int](p, held))
 	p.click(`.tap button[aria-pressed]`)
 	p.until(fmt.Sprintf(`%s > %d`, held, n))

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io/fs"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -91,6 +92,46 @@ func TestFilesAreServed(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, get("GET", url, "").Code, url)
 	}
 	require.Equal(t, http.StatusMethodNotAllowed, get("POST", "/", "").Code)
+}
+
+// Everybody can read it: texts have the contrast that WCAG calls AA, 4.5, on what they are
+// written on, by day and by night.
+func TestContrast(t *testing.T) {
+	b, err := embedded.ReadFile("files/style.css")
+	require.NoError(t, err)
+	light, dark, ok := strings.Cut(string(b), "@media (prefers-color-scheme: dark)")
+	require.True(t, ok)
+	for name, text := range map[string]string{"light": light, "dark": strings.SplitN(dark, "\n}\n", 2)[0]} {
+		colours := map[string]float64{} // their luminance
+		for _, m := range regexp.MustCompile(`--([a-z-]+): #([0-9a-f]{6});`).FindAllStringSubmatch(text, -1) {
+			colours[m[1]] = luminance(t, m[2])
+		}
+		require.Len(t, colours, 14, name)
+		for _, pair := range strings.Fields("ink/paper soft/paper blue/paper green/paper warn/paper red/paper" +
+			" ink/sheet soft/sheet blue/sheet warn/sheet red/sheet sheet/blue sheet/red" + // in boxes, and buttons
+			" ink/blue-pale soft/blue-pale blue/blue-pale green/green-pale ink/green-pale soft/green-pale" + // on how busy a box is
+			" ink/warn-pale blue/warn-pale warn/warn-pale ink/red-pale blue/red-pale red/red-pale") {
+			text, on, _ := strings.Cut(pair, "/")
+			a, b := colours[text], colours[on]
+			require.GreaterOrEqual(t, (max(a, b)+0.05)/(min(a, b)+0.05), 4.5, "%s: %s", name, pair)
+		}
+	}
+}
+
+func luminance(t *testing.T, hexed string) float64 {
+	b, err := hex.DecodeString(hexed)
+	require.NoError(t, err)
+	sum := 0.0
+	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
+		c := float64(b[i]) / 255
+		if c <= 0.04045 {
+			c /= 12.92
+		} else {
+			c = math.Pow((c+0.055)/1.055, 2.4)
+		}
+		sum += weight * c
+	}
+	return sum
 }
 
 // What index.html and the modules refer to is there: a misspelt import would be a blank page.

@@ -56,13 +56,14 @@ function hear(event, data) {
 // state says how the connection is, in words; what is shown is grey while it is old.
 function state(s) {
   const words = {
-    connecting: () => "Connecting …",
-    live: () => "Live",
-    lost: () => `No answer since ${time(1e9 * Math.round((Date.now() - s.since) / 1000)).short}`,
-    refused: () => "Refused",
-    ended: () => "Ended",
+    connecting: "Connecting …",
+    live: "Live",
+    lost: "No answer",
+    refused: "Refused",
+    ended: "Ended",
   };
-  text(connection, words[s.name]());
+  text(connection.firstChild, words[s.name]);
+  text(connection.lastChild, s.name === "lost" ? ` since ${time(1e9 * Math.round((Date.now() - s.since) / 1000)).short}` : ""); // not to be read out each second
   attr(connection, "data-state", s.name);
   attr(connection, "title", s.error?.message);
   main.classList.toggle("stale", s.name === "lost");

@@ -18,7 +18,7 @@ export class Stream {
     this.pause = el("button", { class: "button", type: "button", text: "Pause", hidden: true, "aria-pressed": "false", onclick: () => this.hold(!this.held) });
     this.form = el("form", { class: "tap" }, el("label", { for: "where", text: "Only where" }), this.where, el("div", { class: "line" }, el("label", { for: "most", text: "At most" }), this.most, this.look, this.pause));
     this.form.addEventListener("submit", (e) => { e.preventDefault(); this.abort ? this.stop() : this.start(); });
-    this.note = el("p", { class: "soft", role: "status" });
+    this.note = el("p", { class: "soft note" });
     this.wrong = el("p", { class: "wrong", role: "alert", hidden: true });
     this.place = el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Tuples", hidden: true });
     this.root = el("div", {}, el("div", { class: "head" }, el("h2", { text: stream === "default" ? component : `${component}.${stream}` }), close), this.about, this.edges,

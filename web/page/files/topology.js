@@ -18,7 +18,7 @@ export class Topology {
     this.status = el("span", { class: "status" });
     this.about = el("span", { class: "soft" });
     this.actions = el("div", { class: "actions" });
-    this.verdict = el("p", { class: "verdict", "aria-live": "polite" });
+    this.verdict = el("p", { class: "verdict" });
     this.figures = new Figures();
     this.graph = new Graph();
     this.charts = new Charts();
