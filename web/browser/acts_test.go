@@ -113,6 +113,7 @@ func TestTap(t *testing.T) {
 	p.shot("tap")
 
 	p.click(`.tap button[aria-pressed]`) // Pause
+	p.until(`document.querySelector(".tap button[aria-pressed=true]")`)
 	held := `document.querySelectorAll(".scroll tbody tr").length`
 	n := js[int](p, held)
 	note := p.text(".panel .note")

@@ -22,7 +22,7 @@ func TestVendoredFilesAreThoseOfTheirAuthors(t *testing.T) {
 	text, err := os.ReadFile("vendored/README.md")
 	require.NoError(t, err)
 	sums := map[string]string{}
-	for _, m := range regexp.MustCompile("(?m)^    ([0-9a-f]{64})  (\\S+)$").FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^    ([0-9a-f]{64})  (\S+)$`).FindAllStringSubmatch(string(text), -1) {
 		sums[m[2]] = m[1]
 	}
 	files, err := fs.Glob(embedded, "vendored/*")

@@ -111,7 +111,7 @@ class Open extends Polled {
       { name: "Message", class: "name mono", make: (td) => td.append(el("span"), el("small")), update: (td, t) => { text(td.firstChild, t.message || "(not known)"); text(td.lastChild, `${t.messages > 1 ? `and ${t.messages - 1} more, ` : ""}${t.replay ? "a replay, " : ""}from ${t.task}`); attr(td, "title", `tree ${value(t.tree)} of ${t.task} on ${t.node}`); } },
       { name: "Open for", class: "n", title: "This attempt", update: (td, t) => put(td, time(t.age_ns)) },
       { name: "Silent for", class: "n", title: "Since its spout last heard of it", update: (td, t) => put(td, time(t.silent_ns)) },
-      { name: "Where it is", make: (td) => td.append(el("ul", { class: "places" })), update: (td, t) => each(td.firstChild, t.places.length ? t.places : [{ task: "" }], (p) => p.task, () => this.place()) },
+      { name: "Where it is", class: "long", make: (td) => td.append(el("ul", { class: "places" })), update: (td, t) => each(td.firstChild, t.places.length ? t.places : [{ task: "" }], (p) => p.task, () => this.place()) },
     ];
   }
 
