@@ -48,6 +48,12 @@ func TestRealRun(t *testing.T) {
 	p.click(`.box[data-component=count]`)
 	p.until(`document.querySelectorAll(".panel tbody tr").length === 2 && document.querySelector(".panel .errors li")`)
 	p.shot("real")
+	p.click(`.edge[data-from=split] .label`)
+	p.do(setValue("#where", `word == "whale"`))
+	p.click(`.tap .main`)
+	p.until(`document.querySelectorAll(".scroll tbody tr").length > 3 && /^Looked at .* match, /.test(document.querySelector(".panel .note").textContent)`)
+	require.Equal(t, []string{"whale"}, js[[]string](p, `[...new Set([...document.querySelectorAll(".scroll td.mono")].map((x) => x.textContent))]`))
+	p.shot("real-tap")
 	p.clean()
 
 	p.click(`.actions button[data-word=stop]`)
