@@ -120,5 +120,6 @@ func (k *looker) look(c *core, p *tuple.Parcel) {
 	}
 	if looked > 0 {
 		k.Looked(looked, wanted, failed)
+		k.spare -= c.ctx.Now() - began
 	}
 }
