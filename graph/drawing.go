@@ -49,7 +49,7 @@ type Edge struct {
 func Draw(p *topology.Plan) *Drawing {
 	l := arrange(p, live)
 	up := header // a page has a header of its own
-	d := &Drawing{Width: l.w, Height: l.h - up, About: description(p)}
+	d := &Drawing{Width: l.w, Height: l.h - up, About: description(p), Components: []Box{}, Edges: []Edge{}}
 	for _, s := range l.boxes {
 		n := &p.Components[s.component]
 		d.Components = append(d.Components, Box{
@@ -61,7 +61,7 @@ func Draw(p *topology.Plan) *Drawing {
 		in, s := p.Components[ln.component].Inputs[ln.input].Stream, ln.label
 		d.Edges = append(d.Edges, Edge{
 			From: in.Component, Stream: in.Stream, To: p.Components[ln.component].Name, Input: ln.input,
-			Grouping: p.Label(ln.component, ln.input), Fields: in.Fields,
+			Grouping: p.Label(ln.component, ln.input), Fields: append([]string{}, in.Fields...),
 			Label: short(ln.above), Below: short(ln.below), Title: said(p, ln.component, ln.input),
 			Path: ln.path(-up), LabelX: s.x + s.w/2, LabelY: s.y - up,
 		})

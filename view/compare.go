@@ -195,7 +195,7 @@ func (c *Comparison) Detail(topology string) *Detail {
 	r := &c.now.Runs[at]
 	d := &Detail{
 		At: c.now.At, Window: c.window, Cluster: c.now.Cluster, Quorum: c.now.Quorum, Settings: r.Settings, Graph: r.Graph, Batches: r.Batches,
-		Streams: r.Streams, Components: []ComponentNow{}, Edges: []EdgeNow{}, TasksNow: []TaskNow{},
+		Streams: list(r.Streams), Components: []ComponentNow{}, Edges: []EdgeNow{}, TasksNow: []TaskNow{},
 	}
 	var tasks []pair
 	d.Summary, tasks = c.summary(r)
@@ -236,6 +236,14 @@ func (c *Comparison) Detail(topology string) *Detail {
 	}
 	d.causes(tasks)
 	return d
+}
+
+// list returns all, and never nil: in JSON that is no list.
+func list[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
 }
 
 // own adds what a task's bolt counts for itself. Of gauges the sum is shown too.

@@ -77,10 +77,15 @@ func Read(p *topology.Plan, id tuple.TaskID, m *metrics.Task) Task {
 // ReadBatches returns what the coordinator of an exactly-once topology has done; m is its
 // task's.
 func ReadBatches(m *metrics.Task) *Batches {
-	b := &m.Batches
+	b, now := &m.Batches, m.Batches.Now.Load()
+	if now != nil {
+		c := *now
+		c.Batches = list(c.Batches)
+		now = &c
+	}
 	return &Batches{
 		Last: b.Last.Load(), Committed: b.Committed.Load(), Messages: b.Messages.Load(), Keys: b.Keys.Load(), Failed: b.Failed.Load(),
-		Rounds: b.RoundsBegan(), Latency: metrics.Read(&m.Complete), Now: b.Now.Load(),
+		Rounds: b.RoundsBegan(), Latency: metrics.Read(&m.Complete), Now: now,
 	}
 }
 
@@ -88,7 +93,7 @@ func ReadBatches(m *metrics.Task) *Batches {
 func Streams(p *topology.Plan) (all []Stream) {
 	for c := range p.Components {
 		for _, s := range p.Components[c].Streams {
-			all = append(all, Stream{Component: s.Component, Stream: s.Stream, Fields: s.Fields, Masked: s.Masked, NoTap: p.NoTaps})
+			all = append(all, Stream{Component: s.Component, Stream: s.Stream, Fields: list(s.Fields), Masked: s.Masked, NoTap: p.NoTaps})
 		}
 	}
 	return all

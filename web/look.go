@@ -2,6 +2,7 @@ package web
 
 import (
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -123,10 +124,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := within(r, lookTime)
 	defer cancel()
 	all, err := s.Source.Oldest(ctx, r.PathValue("topology"), n)
-	for i := range all {
-		if all[i].Places == nil {
-			all[i].Places = []view.Place{}
-		}
+	for i := range all { // a list is never null
+		all[i].Places = append([]view.Place{}, all[i].Places...)
 	}
 	return listed(w, all, err)
 }
@@ -143,5 +142,8 @@ func (s *Server) letters(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := within(r, lookTime)
 	defer cancel()
 	all, err := s.Source.Letters(ctx, r.PathValue("topology"), q.Get("component"), n)
+	for i := range all {
+		all[i].Fields, all[i].Values = append([]string{}, all[i].Fields...), append([]json.RawMessage{}, all[i].Values...)
+	}
 	return listed(w, all, err)
 }

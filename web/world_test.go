@@ -142,7 +142,7 @@ func wordcount(acked int64) *view.Sample {
 
 // batches are those of an exactly-once topology.
 func batches() *view.Batches {
-	return &view.Batches{Last: 3, Committed: 3, Messages: 30, Keys: 4, Rounds: map[string]int64{"start": 1}, Now: &metrics.BatchesNow{}}
+	return &view.Batches{Last: 3, Committed: 3, Messages: 30, Keys: 4, Rounds: map[string]int64{"start": 1}, Now: &metrics.BatchesNow{Batches: []metrics.BatchInfo{}}}
 }
 
 // serve returns a server of a world, which is closed at the end of the test.
