@@ -61,10 +61,11 @@ func (v *events) note(e task.Event) {
 		n.Kind, n.Task, n.Text = "notice", e.Task, e.Text
 	case *task.DeadLetter:
 		n.Kind, n.Task, n.Text = "dead letter", e.Task, e.Err
+		var values []string
 		for _, a := range deadValues(e).Group() {
-			n.Tuple += a.Key + "=" + a.Value.String() + " "
+			values = append(values, a.Key+": "+a.Value.String())
 		}
-		n.Tuple = strings.TrimSuffix(n.Tuple, " ")
+		n.Tuple = "{" + strings.Join(values, ", ") + "}"
 	case *task.SourceError:
 		n.Kind, n.Task, n.Text, n.Tuple = "source", e.Task, e.Err.Error(), fmt.Sprintf("split %s, position %q", e.Split, e.Position)
 	case *task.QueueError:
