@@ -72,7 +72,7 @@ func TestDoor(t *testing.T) {
 		{"another site, with the right origin", free, "POST", "/api/v1/actions", site("cross-site") + "\n" + origin("http://127.0.0.1:8080"), 403},
 		{"another site, with a token", both, "POST", "/api/v1/actions", token + "\n" + site("cross-site"), 403},
 		{"another site logs in", both, "POST", "/api/v1/login", site("cross-site"), 403},
-		{"another site looks", free, "GET", "/api/v1/live", site("cross-site"), 403},
+		{"another site looks", free, "GET", "/api/v1/overview", site("cross-site"), 403},
 		{"another site profiles", free, "GET", "/debug/pprof/profile", site("cross-site"), 403},
 		{"a link from another site", free, "GET", "/", site("cross-site"), 200},
 		{"typed by hand", free, "GET", "/api/v1/overview", site("none"), 200},
@@ -89,7 +89,7 @@ func TestDoor(t *testing.T) {
 		{"IPv6", free, "GET", "/api/v1/overview", host("[::1]"), 200},
 
 		{"no token", both, "GET", "/api/v1/overview", "", 401},
-		{"no token", both, "GET", "/api/v1/live", "", 401},
+		{"no token", both, "GET", "/api/v1/topologies/wordcount", "", 401},
 		{"no token", both, "GET", "/metrics", "", 401},
 		{"no token", both, "GET", "/debug/pprof/", "", 401},
 		{"no token", both, "POST", "/api/v1/actions", "", 401},
