@@ -31,8 +31,8 @@ type looker struct {
 	body   io.Closer
 }
 
-// look begins to follow a topology.
-func look(t *testing.T, url, topology string) *looker {
+// followed begins to follow a topology.
+func followed(t *testing.T, url, topology string) *looker {
 	l := &looker{t: t, url: url, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	resp, err := l.client.Get(url + "/api/v1/live?topology=" + topology)
 	require.NoError(t, err)
@@ -143,7 +143,7 @@ func TestNumbersAgree(t *testing.T) {
 	defer cancel()
 	r, err := egret.Start(ctx, top, quiet(egret.Config{HTTP: egret.HTTP{Address: "0"}, Metrics: registry, Parallel: map[string]int{"out": 2}}))
 	require.NoError(t, err)
-	l := look(t, r.URL(), "agree")
+	l := followed(t, r.URL(), "agree")
 	defer l.body.Close()
 
 	var last view.Detail
