@@ -86,6 +86,8 @@ type Coordinator struct {
 	retry  time.Duration
 	sum    Event // of the commit that was asked for last
 
+	rival rival // why an epoch is asked for; zero: for another reason
+
 	lives     []tuple.Incarnation // as far as is known; zero: not
 	cause     Cause               // of the next round
 	who       []tuple.TaskID
@@ -209,6 +211,9 @@ func (c *Coordinator) Recovered(now time.Duration, r *Record, err error) {
 	if err != nil {
 		c.retry = now + c.set.Again
 		c.event(Event{Kind: RecordFailed, Err: err})
+		return
+	}
+	if c.rival != (rival{}) && c.foreign(r) {
 		return
 	}
 	if old := c.record; old != nil && r.Epoch == old.Epoch+1 && r.Committed == c.sum.Tx && r.Committed > old.Committed {

@@ -26,6 +26,7 @@ import (
 //	appended [err=text | stale]
 //	joined 0 1 | ready 2 tx=1 | wrote 3 tx=1 groups=1,2 keys=7
 //	input 0 tx=1 more | emitted 0 tx=1 a:0..5 ended | failed 2 tx=1 err=text broken
+//	fenced 3 by=8 err=text
 //	hold on | hold off | drain | status | next
 //	at 5s                                a tick
 //
@@ -116,7 +117,7 @@ func (s *script) play(line string) (answer []string) {
 		a.Attempt = s.c.attempt
 	}
 	a.Tx, a.Err, a.Broken, a.More, a.Ended = tuple.TxID(s.number(values["tx"])), values["err"], has("broken"), has("more"), has("ended")
-	a.Keys = s.number(values["keys"])
+	a.Keys, a.Fence = s.number(values["keys"]), uint32(s.number(values["by"]))
 	if g := values["groups"]; g != "" {
 		for g := range strings.SplitSeq(g, ",") {
 			a.Groups.Add(uint16(s.number(g)))
@@ -161,7 +162,7 @@ func (s *script) play(line string) (answer []string) {
 			err = errors.New(values["err"])
 		}
 		s.c.Appended(s.now, err)
-	case "joined", "input", "emitted", "ready", "wrote", "failed":
+	case "joined", "input", "emitted", "ready", "wrote", "failed", "fenced":
 		a.Kind = AnswerKind(slices.Index(answerNames[:], verb))
 		for _, id := range ids {
 			life := tuple.Incarnation(s.number(values["life"]))
@@ -196,7 +197,7 @@ func (s *script) play(line string) (answer []string) {
 	return answer
 }
 
-var answerNames = [...]string{"", "joined", "input", "emitted", "ready", "wrote", "failed"}
+var answerNames = [...]string{"", "joined", "input", "emitted", "ready", "wrote", "failed", "fenced"}
 
 func (s *script) number(text string) int {
 	if text == "" {

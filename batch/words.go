@@ -54,6 +54,7 @@ const (
 	Ready              // the batch is complete at a task, which has no state, or one that is about to write
 	Wrote              // a stateful task has written the batch, durably, and has sent its markers; at a task behind a state: the batch is complete
 	Failed             // user code has failed in the batch, or a rule is broken
+	Fenced             // a stateful task could not join: its store has the fence of a later attempt
 )
 
 // An Answer is what a task tells the coordinator. Saying one again does no harm.
@@ -75,7 +76,10 @@ type Answer struct {
 	// Tuples are those of the batch that have come to the task, or were emitted by a spout
 	// task; of Ready, Wrote and Emitted.
 	Tuples int
-	// Err is why, and Broken says that no other try can help; of Failed.
+	// Err is why, and Broken says that no other try can help; of Failed. Err is of Fenced
+	// as well.
 	Err    string
 	Broken bool
+	// Fence is the epoch of the fence; of Fenced.
+	Fence uint32
 }

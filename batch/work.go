@@ -92,6 +92,12 @@ func (c *Coordinator) take(from tuple.TaskID, a *Answer) bool {
 			return false
 		}
 		return c.fail(w, from, errors.New(a.Err))
+	case Fenced:
+		if r.Kind != Stateful || c.phase != Joining || c.joined[from] {
+			return false
+		}
+		c.challenge(from, a)
+		return true
 	case Emitted:
 		if r.Kind != Spout || w == nil || !w.mark(from, hasEmitted) {
 			return false

@@ -21,6 +21,9 @@ func (w *world) obey() {
 	r := &w.roles[t.id]
 	m := o.Order
 	if m.Kind == Join {
+		if r.Kind == Stateful && m.View[t.id] == t.life && m.Attempt.Less(t.fence) {
+			w.say(o.from, t, &Answer{Kind: Fenced, BatchID: m.BatchID, Fence: t.fence.Epoch, Err: "fenced"})
+		}
 		if m.View[t.id] == t.life && !m.Attempt.Less(t.fence) && (t.at.Less(m.Attempt) || t.at == m.Attempt) {
 			if t.at != m.Attempt {
 				w.join(t, m)

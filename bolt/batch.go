@@ -48,7 +48,8 @@ type Stateful interface {
 	Batched
 	// Join fences the store for a new round (T11) and brings it to where the
 	// coordinator's record is (T12, T15). It is called before Round. An error ends this
-	// life of the task; if [Reject] has made it, the run.
+	// life of the task; if [Reject] has made it, the run. A [FencedError] ends neither: the
+	// coordinator finds out who has the store.
 	Join(ctx context.Context, j *Join) error
 	// Commit writes the batch, which is complete, in one transaction of the store, and
 	// returns when that is durable. A batch that changes nothing does not touch the
@@ -56,6 +57,15 @@ type Stateful interface {
 	// task's turn.
 	Commit(ctx context.Context, b tuple.BatchID) (Written, error)
 }
+
+// A FencedError is the error of a Join that a later attempt has fenced the store against.
+type FencedError struct {
+	By  tuple.Attempt // whose fence the store has
+	Err error
+}
+
+func (e *FencedError) Error() string { return e.Err.Error() }
+func (e *FencedError) Unwrap() error { return e.Err }
 
 // A Settler is a Stateful bolt whose store shows others what is committed. Settle says
 // that the batches up to committed are, when for a while no later one is to be written,

@@ -823,6 +823,7 @@ type Answer struct {
 	Tuples        int64                  `protobuf:"varint,15,opt,name=tuples,proto3" json:"tuples,omitempty"`
 	Err           []byte                 `protobuf:"bytes,16,opt,name=err,proto3" json:"err,omitempty"`
 	Broken        bool                   `protobuf:"varint,17,opt,name=broken,proto3" json:"broken,omitempty"`
+	Fence         uint32                 `protobuf:"varint,18,opt,name=fence,proto3" json:"fence,omitempty"` // epoch
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -976,6 +977,13 @@ func (x *Answer) GetBroken() bool {
 	return false
 }
 
+func (x *Answer) GetFence() uint32 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
+}
+
 // Ranges are parts of splits.
 type Ranges struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1122,7 +1130,7 @@ const file_egret_proto_rawDesc = "" +
 	"\n" +
 	"last_round\x18\x10 \x03(\rR\tlastRound\x12\x14\n" +
 	"\x05fixed\x18\r \x01(\bR\x05fixed\x12%\n" +
-	"\x06ranges\x18\x0e \x01(\v2\r.egret.RangesR\x06ranges\"\x89\x03\n" +
+	"\x06ranges\x18\x0e \x01(\v2\r.egret.RangesR\x06ranges\"\x9f\x03\n" +
 	"\x06Answer\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\rR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\rR\x02to\x12\x1b\n" +
@@ -1141,7 +1149,8 @@ const file_egret_proto_rawDesc = "" +
 	"\x04took\x18\x0e \x01(\x03R\x04took\x12\x16\n" +
 	"\x06tuples\x18\x0f \x01(\x03R\x06tuples\x12\x10\n" +
 	"\x03err\x18\x10 \x01(\fR\x03err\x12\x16\n" +
-	"\x06broken\x18\x11 \x01(\bR\x06broken\"b\n" +
+	"\x06broken\x18\x11 \x01(\bR\x06broken\x12\x14\n" +
+	"\x05fence\x18\x12 \x01(\rR\x05fence\"b\n" +
 	"\x06Ranges\x12\x14\n" +
 	"\x05split\x18\x01 \x03(\fR\x05split\x12\x14\n" +
 	"\x05begin\x18\x02 \x03(\fR\x05begin\x12\x10\n" +

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/egretstream/egret/mutation"
@@ -13,7 +14,7 @@ import (
 // that and what they do.
 func (j *Join) Check(group uint16, fence tuple.Fence, last tuple.BatchID) (ahead bool, err error) {
 	if j.Fence.Less(fence) {
-		return false, fmt.Errorf("%w: attempt %v joins, and key group %d has attempt %v", ErrFenced, j.Fence.Attempt, group, fence.Attempt)
+		return false, &FencedError{Joins: j.Fence.Attempt, By: fence.Attempt, Group: group}
 	}
 	want := lastOf(j.Last, group)
 	switch {
@@ -31,6 +32,15 @@ func (j *Join) Check(group uint16, fence tuple.Fence, last tuple.BatchID) (ahead
 		return false, fmt.Errorf("%w: key group %d has %s last, and of the batches up to %d, which are committed, %s was the last one for it: the record is of another time or another topology",
 			ErrLost, group, written(last), j.Committed, written(want))
 	}
+}
+
+// Advise adds to an error of a Join or a Write what people can do if the state is of
+// another record. remove says how the state is removed from its store.
+func Advise(err error, remove string) error {
+	if _, fenced := errors.AsType[*FencedError](err); !fenced && !errors.Is(err, ErrLost) {
+		return err
+	}
+	return fmt.Errorf("%w (to go on, start with the --state directory that the state was written with; to begin anew, %s, and start with --reset if there is a --state directory; what was killed in a cluster can only begin anew)", err, remove)
 }
 
 // Leaves returns the stamp that a group has after a Join for which Check has said ahead.

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/egretstream/egret/tuple"
 )
@@ -10,6 +11,18 @@ import (
 // ErrFenced reports that another attempt or another life of the task has the key groups
 // now. Nothing was written. It is not to be tried again.
 var ErrFenced = errors.New("another attempt has fenced the state")
+
+// A FencedError is the ErrFenced of a [Store.Join].
+type FencedError struct {
+	Joins, By tuple.Attempt
+	Group     uint16 // one that has the fence
+}
+
+func (e *FencedError) Error() string {
+	return fmt.Sprintf("%v: attempt %v joins, and key group %d has attempt %v", ErrFenced, e.Joins, e.Group, e.By)
+}
+
+func (e *FencedError) Unwrap() error { return ErrFenced }
 
 // ErrLost reports that a store has not what it has acknowledged, or is not the store of
 // this topology: the stamp of a key group is not the one that the record has (T15), or that
@@ -42,7 +55,7 @@ func (n Name) String() string { return n.Topology + "/" + n.State }
 type Store interface {
 	// Join raises the fences of the groups, durably: from when it returns, a Write with
 	// another fence is refused. If a group has a fence that is greater it changes nothing
-	// and returns ErrFenced.
+	// and returns a FencedError.
 	//
 	// Then it compares what the store has with the record. The stamp of each group must be
 	// j.Last of that group, or be of batch j.Committed+1, whichever attempt. A group that has

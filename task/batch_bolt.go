@@ -48,8 +48,9 @@ type exact struct {
 	call  *blockedCall  // it
 	join  *Order        // waits for that, or for Prepare
 
-	joining *Order // the last one that did not wait any more
-	tries   int    // of its Join that have failed
+	joining *Order        // the last one that did not wait any more
+	tries   int           // of its Join that have failed
+	fenced  *batch.Answer // a later attempt has the store; nil: not that is known
 
 	settler   bolt.Settler // nil: nobody wants to know
 	settles   bool         // a timer for it is set
@@ -106,6 +107,8 @@ func (t *boltTask) ordered(m *Order) {
 			t.tryJoin()
 		} else if t.round.joined {
 			t.joined()
+		} else if x.fenced != nil {
+			t.answer(x.fenced)
 		}
 	case batch.Write:
 		if x.wrote != nil && x.wrote.Tx == m.Tx {
@@ -188,7 +191,7 @@ func (t *boltTask) throwAway() {
 			x.marks[i] = math.MaxUint64 // nothing is waited for of it
 		}
 	}
-	x.done, x.at, x.write, x.wrote = t.round.committed, 0, 0, nil
+	x.done, x.at, x.write, x.wrote, x.fenced = t.round.committed, 0, 0, nil, nil
 	clear(x.tuples)
 	clear(x.failed)
 }
@@ -263,9 +266,15 @@ func (t *boltTask) joinIsDone(m joinDone) {
 	x.busy = false
 	t.unblock(x.call)
 	_, panicked := errors.AsType[*PanicError](m.err)
+	fenced, isFenced := errors.AsType[*bolt.FencedError](m.err)
 	switch {
 	case x.join != nil:
 		t.tryJoin() // a later round has begun
+	case isFenced:
+		if m.at == t.round.at {
+			x.fenced = &batch.Answer{Kind: batch.Fenced, BatchID: t.batchID(t.round.committed), Fence: fenced.By.Epoch, Err: cut(m.err.Error(), maxErr)}
+			t.answer(x.fenced)
+		}
 	case m.err != nil && !bolt.IsReject(m.err) && !panicked && x.tries < joinTries:
 		x.tries++
 		pause := backoff(x.tries)

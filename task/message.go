@@ -105,7 +105,7 @@ type (
 
 var (
 	orderClasses  = map[batch.OrderKind]string{batch.Join: "join", batch.Begin: "begin", batch.Write: "write", batch.Settled: "settled", batch.Finish: "finish"}
-	answerClasses = map[batch.AnswerKind]string{batch.Joined: "joined", batch.Input: "input", batch.Emitted: "emitted", batch.Ready: "ready", batch.Wrote: "wrote", batch.Failed: "failed"}
+	answerClasses = map[batch.AnswerKind]string{batch.Joined: "joined", batch.Input: "input", batch.Emitted: "emitted", batch.Ready: "ready", batch.Wrote: "wrote", batch.Failed: "failed", batch.Fenced: "fenced"}
 )
 
 // Class names the kind of a message, for fault plans and event logs.

@@ -73,7 +73,7 @@ func answerProto(m *Answer) *proto.Answer {
 		Answer: uint32(m.Kind), Epoch: m.Epoch, Round: m.Round, Tx: uint64(m.Tx),
 		Ranges: rangesProto(m.Ranges), More: m.More, Ended: m.Ended,
 		Keys: int64(m.Keys), Took: int64(m.Took), Tuples: int64(m.Tuples),
-		Err: []byte(m.Err[:min(len(m.Err), maxErr)]), Broken: m.Broken,
+		Err: []byte(m.Err[:min(len(m.Err), maxErr)]), Broken: m.Broken, Fence: m.Fence,
 	}
 	if !m.Groups.Empty() {
 		p.Groups = m.Groups[:]
@@ -86,11 +86,11 @@ func answerOf(p *proto.Answer) (*Answer, error) {
 		From: tuple.TaskID(p.From), To: tuple.TaskID(p.To), FromLife: tuple.Incarnation(p.FromLife), ToLife: tuple.Incarnation(p.ToLife),
 		Answer: batch.Answer{
 			Kind: batch.AnswerKind(p.Answer), BatchID: batchID(p.Epoch, p.Round, p.Tx), More: p.More, Ended: p.Ended,
-			Keys: int(p.Keys), Took: time.Duration(p.Took), Tuples: int(p.Tuples), Err: string(p.Err), Broken: p.Broken,
+			Keys: int(p.Keys), Took: time.Duration(p.Took), Tuples: int(p.Tuples), Err: string(p.Err), Broken: p.Broken, Fence: p.Fence,
 		},
 	}
 	switch {
-	case p.Answer < uint32(batch.Joined) || p.Answer > uint32(batch.Failed):
+	case p.Answer < uint32(batch.Joined) || p.Answer > uint32(batch.Fenced):
 		return nil, fmt.Errorf("an answer of kind %d", p.Answer)
 	case len(p.Groups) != 0 && len(p.Groups) != len(m.Groups):
 		return nil, fmt.Errorf("%d words of key groups, and not %d", len(p.Groups), len(m.Groups))

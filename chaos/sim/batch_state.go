@@ -73,6 +73,9 @@ func (b *batchState) Join(ctx gocontext.Context, j *bolt.Join) error {
 	b.fence = j.Fence
 	ahead, err := b.store.Join(ctx, &batchstate.Join{Fence: j.Fence, Groups: b.groups, Committed: j.Committed, Last: j.Last, Undo: !b.plain()})
 	if err != nil {
+		if fenced, is := errors.AsType[*batchstate.FencedError](err); is {
+			return &bolt.FencedError{By: fenced.By, Err: err}
+		}
 		return final(err)
 	}
 	b.last = make([]tuple.BatchID, tuple.KeyGroups)

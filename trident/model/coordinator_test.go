@@ -17,6 +17,7 @@ const (
 	wrote
 	failed
 	mismatch
+	fenced
 	copyDone
 	answered
 	unanswered
@@ -40,6 +41,7 @@ type control struct {
 	ok    bool
 	entry entry
 	after record
+	fence int // its epoch
 	copy  int
 }
 
@@ -77,6 +79,8 @@ type coordinator struct {
 	known         [maxTasks]int // the lives that it has heard of
 	progress      int           // step of the last one
 	mismatch      bool
+	rival         int // epoch of a fence in the way of a join, or 0
+	life          int // how many were appointed with it
 	over          bool
 	before        record // as it was when the coordinator was appointed
 
@@ -181,6 +185,10 @@ func (w *world) hear(co *coordinator, c control) {
 		co.mismatch = true
 		return
 	}
+	if c.kind == fenced {
+		co.rival = c.fence
+		return
+	}
 	if c.txid <= co.committed {
 		return
 	}
@@ -251,6 +259,14 @@ func (w *world) coordinate(co *coordinator) {
 	}
 	if co.mismatch {
 		w.append(co, entry{kind: stopped, why: "store"})
+		return
+	}
+	if co.rival != 0 {
+		if w.off.has(fencedStops) {
+			w.append(co, entry{kind: stopped, why: "store"})
+		} else {
+			w.append(co, entry{kind: epoch, epoch: w.record.epoch + 1})
+		}
 		return
 	}
 	if co.joined != w.all && !w.off.has(noBarrier) {

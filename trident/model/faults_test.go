@@ -21,6 +21,10 @@ const (
 
 // fault does some harm.
 func (w *world) fault() {
+	if w.resets && !w.storeFault && w.chance(4) {
+		w.loseRecord()
+		return
+	}
 	h := w.likely
 	if w.chance(2) {
 		h = harm(w.r.IntN(int(harms)))
@@ -70,6 +74,22 @@ func (w *world) fault() {
 			w.tell("the store of task %d has lost something, and its task lives", i)
 		}
 	}
+}
+
+// loseRecord has a new run begin, on the states of the one before.
+func (w *world) loseRecord() {
+	w.tell("the record is lost, at txid %d of epoch %d", w.record.committed, w.record.epoch)
+	w.saw["a lost record"]++
+	w.storeFault = true
+	for _, co := range w.coordinators {
+		co.over = true
+	}
+	w.record = record{place: w.record.place, since: w.record.since}
+	w.entries, w.history, w.moving = nil, nil, 0
+	for i := range w.tasks {
+		w.kill(i, w.chance(2))
+	}
+	w.appoint()
 }
 
 // heal ends what does not end by itself.

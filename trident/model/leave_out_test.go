@@ -33,6 +33,13 @@ func fixedRanges(h harm) func(*config) {
 	return func(c *config) { c.fixed, c.shape, c.likely, c.faults = true, plain, h, 8 }
 }
 
+// resets is a record that is lost, on states of stores that lose nothing.
+func resets(h harm) func(*config) {
+	return func(c *config) {
+		c.likely, c.faults, c.stores, c.memory, c.fixed, c.resets = h, 8, false, false, false, true
+	}
+}
+
 func peaceful(c *config) { c.faults, c.poison, c.shape = 0, -1, reads }
 
 var rows = []row{
@@ -81,6 +88,8 @@ var rows = []row{
 	{without(noCheck), ageingStores, 6, ""},
 	{without(noCheck), func(c *config) { c.memory, c.stores, c.likely, c.faults = true, false, killing, 8 }, 10, ""},
 	{without(txidOnly), ageingStores, 624, ""},
+	{without(fencedWaits), resets(killing), 1, ""},
+	{without(fencedStops), resets(replacing), 1, "to stop is an entry, too, and that of who was replaced is refused"},
 	{without(idleSilent), nil, 1, ""},
 	{without(equalsBefore), nil, 1, ""},
 	{without(readAhead), nil, 1, ""},

@@ -42,6 +42,25 @@ func TestModel(t *testing.T) {
 	require.Greater(t, outcomes[fine]*10, int(n)*8)
 }
 
+// A record that is lost, and states that are not: the run ends at once and says so, and
+// nobody who has been replaced can end it so.
+func TestLostRecord(t *testing.T) {
+	lost, halts := 0, 0
+	for s := uint64(1); s <= 2000; s++ {
+		c := draw(s, 0)
+		resets(replacing)(&c)
+		w := newWorld(c, nil)
+		r := w.run()
+		require.True(t, r.good(), "seed %d: %s, %s", s, r.outcome, r.detail)
+		lost += w.saw["a lost record"]
+		if r.outcome == halted && r.record.stopped == "store" {
+			halts++
+		}
+	}
+	t.Logf("%d records were lost, %d runs have stopped", lost, halts)
+	require.Greater(t, halts*3, lost) // in many nothing was written before, or all is read after
+}
+
 // A seed is the whole of a run.
 func TestSeedIsARun(t *testing.T) {
 	for s := uint64(1); s <= 50; s++ {

@@ -11,6 +11,7 @@ type fixing struct {
 // A record is what is durable of the batch group, besides its stores.
 type record struct {
 	epoch, committed int
+	life             int // of the coordinator that has begun the epoch
 	positions        [splits]int
 	fixed            fixing
 	last             [2][groups]stamp
@@ -78,7 +79,7 @@ func (w *world) apply(i int) {
 	if ok {
 		switch e.kind {
 		case epoch:
-			r.epoch = e.epoch
+			r.epoch, r.life = e.epoch, e.co.life
 		case fixes:
 			r.fixed = e.fixed
 		case commits:
@@ -104,7 +105,7 @@ func (w *world) accepts(e entry) bool {
 		return false
 	}
 	if e.kind == epoch {
-		return e.epoch > r.epoch
+		return e.epoch > r.epoch && e.co.life >= r.life
 	}
 	if e.kind == places && w.off.has(moveUnconditional) {
 		return true
@@ -152,6 +153,13 @@ func (w *world) answer(co *coordinator, c control) {
 		if w.off.has(readBeforeEpoch) {
 			after = co.before
 		}
+		if co.rival != 0 && (co.rival >= e.epoch || co.rival == co.epoch) {
+			w.tell("epoch %d of a fence is of another record", co.rival)
+			co.epoch = e.epoch
+			w.append(co, entry{kind: stopped, why: "store"})
+			return
+		}
+		co.rival = 0
 		co.epoch = e.epoch
 		w.learn(co)
 		co.fixed = after.fixed
@@ -186,7 +194,8 @@ func (w *world) learn(co *coordinator) {
 // appoint makes a new coordinator. The one before may go on.
 func (w *world) appoint() {
 	w.coordinators = slices.DeleteFunc(w.coordinators, func(co *coordinator) bool { return co.over })
-	co := &coordinator{failures: map[int]int{}, before: w.record}
+	w.appointed++
+	co := &coordinator{failures: map[int]int{}, before: w.record, life: w.appointed}
 	for i := range w.tasks {
 		co.known[i] = 1 + w.r.IntN(w.current[i].inc) // news travels
 	}

@@ -57,8 +57,10 @@ const (
 	forgetVanished // T14: a split that is not there loses its position
 	positionsFirst // T14: positions are saved when the batch is complete
 
-	noCheck  // T15: a join does not compare what the store has
-	txidOnly // T15: it compares the txid, but not the attempt
+	noCheck     // T15: a join does not compare what the store has
+	txidOnly    // T15: it compares the txid, but not the attempt
+	fencedWaits // T15: nobody asks the record about a fence that is in the way of a join
+	fencedStops // T15: it is not asked: the state is of another record
 
 	idleSilent   // T16: a spout without input sends no markers
 	equalsBefore // T16: a store takes n only after n-1
@@ -82,7 +84,7 @@ var ruleNames = strings.Fields(`roundOnly readBeforeEpoch failAtOnce roundDuring
 	recordFirst wroteBeforeDurable commitAhead noReady
 	noFence fenceOutside fenceNoIncarnation joinedEarly noChecksum anyOlder
 	noUndo undoToTxid noFix fixChanges fixNotKept readNewest fixedGoesOn
-	dirtyPositions forgetVanished positionsFirst noCheck txidOnly idleSilent equalsBefore
+	dirtyPositions forgetVanished positionsFirst noCheck txidOnly fencedWaits fencedStops idleSilent equalsBefore
 	readAhead liveUncommitted moveBusy moveUnconditional openAnyCopy viewBehindPlan countDeaths`)
 
 func (r rule) String() string { return ruleNames[r] }

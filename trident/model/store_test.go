@@ -99,6 +99,9 @@ func (w *world) work(i int) {
 func (w *world) joinStore(t *table, o *op) bool {
 	if !w.off.has(noFence) {
 		if w.less(o.at, t.fence) || o.at == t.fence && o.task.inc != t.inc {
+			if w.resets && !w.off.has(fencedWaits) {
+				w.reportAt(o.task, o.at, control{kind: fenced, fence: t.fence.epoch})
+			}
 			return false
 		}
 		t.fence, t.inc = o.at, o.task.inc
@@ -126,7 +129,7 @@ func (w *world) joinStore(t *table, o *op) bool {
 	}
 	for k := range t.cells {
 		if t.cells[k].txid > c {
-			t.cells[k].value, t.cells[k].txid = t.cells[k].prev, c
+			t.cells[k] = cell{txid: c, value: t.cells[k].prev}
 			w.saw["undone"]++
 			w.tell("task %d.%d undoes key %d: %x", o.task.id, o.task.inc, k, t.cells[k].value)
 		}

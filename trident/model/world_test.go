@@ -50,6 +50,7 @@ type config struct {
 	window    int  // tuples that a link lets through
 	stores    bool // stores may lose what they have acknowledged
 	memory    bool // stores end with their task
+	resets    bool // the record is lost once, and one that has nothing takes its place
 	poison    int  // id that fails, or -1
 	poisonFor int  // times, or -1 for ever
 }
@@ -182,6 +183,7 @@ type world struct {
 	history   [][]int   // ids of each committed txid, from 1
 	observed  []reading // by who reads for output
 	attempted int       // rounds
+	appointed int       // coordinators
 
 	coordinators []*coordinator // those that have not ended; the last one is the present one
 	bag          []control      // on their way, in no order
