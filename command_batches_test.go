@@ -74,6 +74,8 @@ func TestClusterBatches(t *testing.T) {
 	was = batches("local").Last
 	soon(t, func() bool { return batches("local").Last > was })
 	require.Equal(t, 1, submissionOf(s, "local").Nodes)
+	require.Regexp(t, `\n(counts +\d+ +[\d,]+ +[\d,]+ +- +- +0 +- +- +- +\S+\n)`, s.is("status spread"), "what it does not have is not 0")
+	require.Regexp(t, `\nspread +\d+ +exactly-once +active `, s.is("list"))
 	s.is("kill spread --wait")
 	s.is("kill local --wait")
 }
@@ -111,7 +113,7 @@ func TestStatusOfWhatWaits(t *testing.T) {
 	v := &node.View{Nodes: []cluster.Node{{ID: 7, Name: "seven"}}, Members: []node.MemberView{{Member: cluster.Member{Home: cluster.Home{Node: 7, Boot: 1}}}}}
 	x := topologyOf(sub)
 	x.Lacks = lacks(v, sub)
-	require.Equal(t, "active, waits for seven, which has its states", x.state())
+	require.Equal(t, "active, waits for seven, which has its states", x.state(200))
 	text, err := json.Marshal(x)
 	require.NoError(t, err)
 	require.True(t, strings.Contains(string(text), `"lacks":"seven"`))

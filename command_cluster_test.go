@@ -154,7 +154,7 @@ func TestClusterOfOne(t *testing.T) {
 
 	require.Equal(t, "topology wordcount is submitted, as run 1\n", s.is("submit wordcount --set top=1 --parallel count=3 --max-pending 5000"))
 	soon(t, func() bool { return s.status("wordcount").Topologies[0].Status == cluster.Done })
-	require.Equal(t, "TOPOLOGY  RUN  STATUS  SINCE  TASKS  NODES  CHANGE\nwordcount  1  done  TIME  8  1  -\n\nNODE  ADDRESS  ID  BOOT  VOTES  TASKS  STATE\na  ADDR  ID  1  yes  0  alive, leads\n", s.is("status"))
+	require.Equal(t, "TOPOLOGY  RUN  GUARANTEE  STATUS  SINCE  TASKS  NODES  CHANGE\nwordcount  1  at-least-once  done  TIME  8  1  -\n\nNODE  ADDRESS  ID  BOOT  VOTES  TASKS  STATE\na  ADDR  ID  1  yes  0  alive, leads\n", s.is("status"))
 	require.Equal(t, "wordcount (run 1): done, 8 tasks on 1 node\n\nNODE  ADDRESS  ID  BOOT  VOTES  TASKS  STATE\na  ADDR  ID  1  yes  0  alive, leads\n", s.is("status wordcount -v"))
 	require.DirExists(t, filepath.Join(dir, "state", "wordcount"))
 
@@ -176,7 +176,7 @@ out/1  a  4.1  .*
 
 NODE`, s.is("status endless -v"))
 	require.Equal(t, "topology endless is inactive\n", s.is("deactivate endless"))
-	require.Contains(t, s.is("status"), "endless  3  inactive  TIME  3  1  -\n")
+	require.Contains(t, s.is("status"), "endless  3  at-least-once  inactive  TIME  3  1  -\n")
 	require.Equal(t, "topology endless is active\n", s.is("activate endless"))
 	require.Equal(t, "nothing to move: topology endless is as it should be\n", s.is("rebalance endless"))
 	require.Equal(t, "1 task is new: out/2 on a\n", regexp.MustCompile(`.*out/2.*\n`).FindString(strings.ReplaceAll(s.is("rebalance endless --parallel out=3"), "3 tasks are new: out/0 on a, out/1 on a, out/2 on a\n", "1 task is new: out/2 on a\n")))

@@ -1,6 +1,7 @@
 package egret
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,6 +35,7 @@ type statusJSON struct {
 type topologyJSON struct {
 	Topology   string          `json:"topology"`
 	Run        cluster.Run     `json:"run"`
+	Guarantee  string          `json:"guarantee"`
 	Status     cluster.Status  `json:"status"`
 	Reason     string          `json:"reason,omitempty"`
 	Since      time.Time       `json:"since"`
@@ -46,7 +48,8 @@ type topologyJSON struct {
 	PerTask    []taskJSON      `json:"per_task,omitempty"`
 	Unknown    string          `json:"unknown,omitempty"` // why there are no counts
 	Lacks      string          `json:"lacks,omitempty"`   // the node that it waits for, which has its states
-	// Batches are those of an exactly-once topology; nil: it is none, or nothing is heard of them.
+	// Batches are those of an exactly-once topology; nil: it is none. Of one that does not
+	// run, or of which nothing is heard, there is the last one alone.
 	Batches *node.BatchCounts `json:"batches,omitempty"`
 }
 
@@ -173,7 +176,7 @@ func (o *statusOptions) status(ctx context.Context, args []string) (*statusJSON,
 
 func topologyOf(sub *cluster.Submission) topologyJSON {
 	x := topologyJSON{
-		Topology: sub.Topology, Run: sub.Run, Status: sub.Status, Reason: sub.Reason, Since: sub.Since, Placed: sub.Plan != nil,
+		Topology: sub.Topology, Run: sub.Run, Guarantee: cmp.Or(sub.Guarantee, "-"), Status: sub.Status, Reason: sub.Reason, Since: sub.Since, Placed: sub.Plan != nil,
 		Components: []componentJSON{},
 	}
 	homes := map[cluster.Home]bool{}
@@ -188,6 +191,12 @@ func topologyOf(sub *cluster.Submission) topologyJSON {
 	x.Nodes = len(homes)
 	for _, c := range sub.Components {
 		x.Components = append(x.Components, componentJSON{Component: c.Name, Tasks: c.Parallel})
+		if c.One && x.Batches == nil {
+			x.Batches = &node.BatchCounts{}
+		}
+	}
+	if x.Batches != nil && sub.Record != nil {
+		x.Batches.Last = int64(sub.Record.Committed)
 	}
 	if sub.Next != nil {
 		x.Waiting = sub.Why
@@ -261,23 +270,23 @@ func printTopologies(w io.Writer, all []topologyJSON) {
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "TOPOLOGY\tRUN\tSTATUS\tSINCE\tTASKS\tNODES\tCHANGE")
+	fmt.Fprintln(t, "TOPOLOGY\tRUN\tGUARANTEE\tSTATUS\tSINCE\tTASKS\tNODES\tCHANGE")
 	for i := range all {
 		x := &all[i]
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%d\t%s\n", x.Topology, x.Run, x.state(), x.Since.Local().Format(time.DateTime), x.Tasks, x.Nodes, x.change())
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d\t%d\t%s\n", x.Topology, x.Run, x.Guarantee, x.state(200), x.Since.Local().Format(time.DateTime), x.Tasks, x.Nodes, x.change())
 	}
 	t.Flush()
 }
 
-// state is the status, with what is wrong.
-func (x *topologyJSON) state() string {
+// state is the status, with what is wrong: the first part of it, if it is long.
+func (x *topologyJSON) state(most int) string {
 	switch {
 	case x.Status.Runs() && !x.Placed:
 		return string(x.Status) + ", no node found yet"
 	case x.Lacks != "":
 		return string(x.Status) + ", waits for " + x.Lacks + ", which has its states"
 	case x.Reason != "":
-		return string(x.Status) + ": " + oneLine(x.Reason, 200)
+		return string(x.Status) + ": " + oneLine(x.Reason, most)
 	}
 	return string(x.Status)
 }
@@ -292,18 +301,18 @@ func (x *topologyJSON) change() string {
 
 // print writes what the components of a topology do.
 func (x *topologyJSON) print(w io.Writer) {
-	fmt.Fprintf(w, "%s (run %d): %s, %s on %s\n", x.Topology, x.Run, x.state(), amount.Of(x.Tasks, "task"), amount.Of(x.Nodes, "node"))
+	fmt.Fprintf(w, "%s (run %d): %s, %s on %s\n", x.Topology, x.Run, x.state(2000), amount.Of(x.Tasks, "task"), amount.Of(x.Nodes, "node"))
 	if x.Waiting != "" {
 		fmt.Fprintln(w, "change: "+x.change())
 	}
 	if x.Unknown != "" {
 		fmt.Fprintln(w, "no counts: "+x.Unknown)
 	}
-	if !x.Status.Runs() || !x.Placed || x.Unknown != "" {
-		return
-	}
 	if x.Batches != nil {
 		printBatches(w, x.Batches)
+	}
+	if !x.Status.Runs() || !x.Placed || x.Unknown != "" {
+		return
 	}
 	fmt.Fprintln(w)
 	const heads = "RATE/S\tQUEUED\tOPEN\tACKED\tFAILED\tLOST\tREPLAYED\tDEAD\tTHROTTLED BY"
@@ -311,7 +320,7 @@ func (x *topologyJSON) print(w io.Writer) {
 	silent := 0
 	fmt.Fprintln(t, "COMPONENT\tTASKS\t"+heads)
 	for _, c := range x.Components {
-		fmt.Fprintf(t, "%s\t%d\t%s\n", c.Component, c.Tasks, c.text(strings.Join(c.By, ", ")))
+		fmt.Fprintf(t, "%s\t%d\t%s\n", c.Component, c.Tasks, c.text(strings.Join(c.By, ", "), x.Batches != nil))
 		silent += c.Silent
 	}
 	t.Flush()
@@ -329,20 +338,22 @@ func (x *topologyJSON) print(w io.Writer) {
 		if life == "" {
 			life = "-"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", c.Task, c.Node, life, c.text(c.By))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", c.Task, c.Node, life, c.text(c.By, x.Batches != nil))
 	}
 	t.Flush()
 }
 
-func (c *countsJSON) text(by string) string {
+// text is a line of the table. A topology of batches tracks no messages: what would count
+// them is not 0 there, it is not.
+func (c *countsJSON) text(by string, batches bool) string {
+	open, acked, failed, lost, replayed, dead := amount.Digits(c.Open), amount.Digits(c.Acked), amount.Digits(c.Failed), amount.Digits(c.Lost), amount.Digits(c.Replayed), amount.Digits(c.Dead)
+	if batches {
+		open, acked, lost, replayed, dead = "-", "-", "-", "-", "-"
+	}
 	if by == "" {
 		by = "-"
 	}
-	text := amount.Digits(int64(c.Rate))
-	for _, n := range []int64{c.Queued, c.Open, c.Acked, c.Failed, c.Lost, c.Replayed, c.Dead} {
-		text += "\t" + amount.Digits(n)
-	}
-	return text + "\t" + by
+	return strings.Join([]string{amount.Digits(int64(c.Rate)), amount.Digits(c.Queued), open, acked, failed, lost, replayed, dead, by}, "\t")
 }
 
 // watching shows the status again and again: in one place on a terminal, below each

@@ -37,6 +37,7 @@ func lacks(v *node.View, sub *cluster.Submission) string {
 func printBatches(w io.Writer, b *node.BatchCounts) {
 	now := b.Now
 	if now == nil {
+		fmt.Fprintf(w, "batches: %s committed last\n", amount.Digits(b.Last))
 		return
 	}
 	fmt.Fprintf(w, "batches: %s committed last, attempt %s, %s\n", amount.Digits(b.Last), now.Attempt, phase(now))

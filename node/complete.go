@@ -43,7 +43,7 @@ func Complete(topologies []*topology.Topology, spec *cluster.Spec) *cluster.Refu
 		return Refuse(ErrFingerprint, "the program of this node has another topology %q than the one that submits (fingerprints %s and %s): run the same program on all nodes",
 			spec.Topology, f, spec.Fingerprint).Error
 	}
-	full := SpecOf(plan, spec.Params, spec.Flags, spec.Guarantee)
+	full := SpecOf(plan, spec.Params, spec.Flags, plan.Guarantee.String())
 	full.Parallel = spec.Parallel
 	*spec = *full
 	return nil

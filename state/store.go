@@ -51,7 +51,8 @@ type Name struct{ Topology, State string }
 
 func (n Name) String() string { return n.Topology + "/" + n.State }
 
-// A Store is one state. Its methods may wait, and may be called by several goroutines.
+// A Store is one state. Its methods may wait, and may be called by several goroutines. Their
+// errors, and those of [Backend].Open, say which state it is and where, and no secret.
 type Store interface {
 	// Join raises the fences of the groups, durably: from when it returns, a Write with
 	// another fence is refused. If a group has a fence that is greater it changes nothing

@@ -91,10 +91,8 @@ func (k *keeper[K, A, V]) open(ctx context.Context, task *bolt.Task) (err error)
 		}
 	}
 	k.task = fmt.Sprintf("%s/%d", task.Component, task.Index)
-	if k.store, err = k.st.backend.Open(ctx, state.Name{Topology: task.Topology, State: k.st.name}); err != nil {
-		return fmt.Errorf("state %s in %v: %w", k.st.name, k.st.backend, err)
-	}
-	return nil
+	k.store, err = k.st.backend.Open(ctx, state.Name{Topology: task.Topology, State: k.st.name})
+	return err
 }
 
 func (k *keeper[K, A, V]) close() error { return k.store.Close() }
@@ -103,8 +101,11 @@ func (k *keeper[K, A, V]) join(ctx context.Context, j *bolt.Join) error {
 	k.cache.clear() // an undone value may be in it
 	k.fence, k.next, k.behind = j.Fence, j.Committed+1, tuple.Groups{}
 	ahead, err := k.store.Join(ctx, &state.Join{Fence: j.Fence, Groups: k.own, Committed: j.Committed, Last: j.Last, Undo: k.st.kind == Opaque})
+	if fenced, is := errors.AsType[*state.FencedError](err); is {
+		return &bolt.FencedError{By: fenced.By, Err: err}
+	}
 	if err != nil {
-		return final(fmt.Errorf("state %s in %v: %w", k.st.name, k.st.backend, err))
+		return final(err)
 	}
 	k.last = make([]tuple.BatchID, tuple.KeyGroups)
 	copy(k.last, j.Last)
@@ -127,21 +128,17 @@ func final(err error) error {
 
 func (k *keeper[K, A, V]) settle(ctx context.Context, committed tuple.TxID) error {
 	if s, is := k.store.(state.Settler); is {
-		if err := s.Settle(ctx, k.fence, committed); err != nil {
-			return fmt.Errorf("state %s in %v: %w", k.st.name, k.st.backend, err)
-		}
+		return s.Settle(ctx, k.fence, committed)
 	}
 	return nil
 }
 
 func (k *keeper[K, A, V]) commit(ctx context.Context, b tuple.BatchID) (done bolt.Written, err error) {
 	defer func() {
-		if err != nil {
-			err = final(fmt.Errorf("state %s in %v, batch %v: %w", k.st.name, k.st.backend, b, err))
-		}
+		err = final(err)
 	}()
 	if b.Attempt != k.fence.Attempt {
-		return done, fmt.Errorf("the task has joined attempt %v", k.fence.Attempt)
+		return done, k.st.about(fmt.Errorf("the task has joined attempt %v", k.fence.Attempt))
 	}
 	if b.Tx == k.next {
 		done.Groups = k.behind
@@ -159,7 +156,7 @@ func (k *keeper[K, A, V]) commit(ctx context.Context, b tuple.BatchID) (done bol
 	for i, r := range rows {
 		done.Groups.Add(r.key.Group) // also of a key that an attempt before has written
 		if r.tx > b.Tx || r.tx == b.Tx && k.st.kind == Opaque {
-			return done, bolt.Reject(fmt.Errorf("key %s was changed by batch %d, which is not committed: %w", Show([]byte(r.key.Bytes)), r.tx, state.ErrLost))
+			return done, bolt.Reject(k.st.about(fmt.Errorf("key %s was changed by batch %d, which is not committed: %w", Show([]byte(r.key.Bytes)), r.tx, state.ErrLost)))
 		}
 		if r.tx == b.Tx && k.st.kind == Transactional {
 			c.values = append(c.values, r.value)
@@ -168,12 +165,12 @@ func (k *keeper[K, A, V]) commit(ctx context.Context, b tuple.BatchID) (done bol
 		g := &c.all[i]
 		v = k.change(g.key, r.value, r.bytes != nil, g.acc)
 		if k.room, err = k.values.appendBytes(k.room[:0], unsafe.Pointer(&v)); err != nil {
-			return done, err
+			return done, k.st.about(err)
 		}
 		bytes := slices.Clone(k.room)
 		if k.values.text {
 			if err = k.values.parse(string(bytes), unsafe.Pointer(&v)); err != nil { // with memory of its own
-				return done, err
+				return done, k.st.about(err)
 			}
 		}
 		change := state.Change{Key: r.key, Row: state.Row{Tx: b.Tx, Value: bytes}}
@@ -215,10 +212,10 @@ func (k *keeper[K, A, V]) rows(ctx context.Context, c *changes[K, A, V]) ([]*row
 		}
 		key, err := keyOf(k.keys, c.all[i].key)
 		if err != nil {
-			return nil, err
+			return nil, k.st.about(err)
 		}
 		if !k.own.Has(key.Group) {
-			return nil, bolt.Reject(fmt.Errorf("key %s of group %d has come to task %s, which does not have the group", Show([]byte(key.Bytes)), key.Group, k.task))
+			return nil, bolt.Reject(k.st.about(fmt.Errorf("key %s of group %d has come to task %s, which does not have the group", Show([]byte(key.Bytes)), key.Group, k.task)))
 		}
 		rows[i] = &row[V]{key: key}
 		missing = append(missing, key)
@@ -240,12 +237,12 @@ func (k *keeper[K, A, V]) rows(ctx context.Context, c *changes[K, A, V]) ([]*row
 		r.tx, r.bytes = got[0].Tx, got[0].Value
 		if r.bytes != nil {
 			if err := k.values.parse(string(r.bytes), unsafe.Pointer(&r.value)); err != nil {
-				return nil, bolt.Reject(fmt.Errorf("key %s: %w", Show([]byte(r.key.Bytes)), err))
+				return nil, bolt.Reject(k.st.about(fmt.Errorf("key %s: %w", Show([]byte(r.key.Bytes)), err)))
 			}
 		}
 		var own K // whose text is r.key's, and not a parcel's
 		if err := k.keys.parse(r.key.Bytes, unsafe.Pointer(&own)); err != nil {
-			return nil, bolt.Reject(err)
+			return nil, bolt.Reject(k.st.about(err))
 		}
 		k.cache.put(own, r)
 		missing, got = missing[1:], got[1:]

@@ -102,16 +102,16 @@ func (k *keeper[K, A, V]) lookup(ctx context.Context, topology string, committed
 func (r *Reader[K, V]) holds(ctx context.Context, key K, last []tuple.TxID) error {
 	k, err := keyOf(r.keys, key)
 	if err != nil || last[k.Group] == 0 {
-		return r.about(err)
+		return r.st.about(err)
 	}
 	var group tuple.Groups
 	group.Add(k.Group)
 	some := false
 	err = r.store.Scan(ctx, &group, func(state.Key, state.Row) bool { some = true; return false })
 	if err == nil && !some {
-		err = fmt.Errorf("%w: nothing is here of what batch %d has written: a state in memory ends with its process, and one on a disk is where its task is", state.ErrLost, last[k.Group])
+		err = r.st.about(fmt.Errorf("%w: nothing is here of what batch %d has written: a state in memory ends with its process, and one on a disk is where its task is", state.ErrLost, last[k.Group]))
 	}
-	return r.about(err)
+	return err
 }
 
 // keyFrom makes a key of text.

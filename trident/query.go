@@ -80,17 +80,10 @@ func (q *asker[K, V]) openOf(ctx context.Context, topology string) (err error) {
 		return err
 	}
 	q.store, err = q.st.backend.Open(ctx, state.Name{Topology: topology, State: q.st.name})
-	return q.about(err)
+	return err
 }
 
 func (q *asker[K, V]) close() error { return q.store.Close() }
-
-func (q *asker[K, V]) about(err error) error {
-	if err != nil {
-		err = fmt.Errorf("state %s in %v: %w", q.st.name, q.st.backend, err)
-	}
-	return err
-}
 
 // ask calls f for each key with its value as it was when batch tx was committed and none
 // behind it.
@@ -102,18 +95,18 @@ func (q *asker[K, V]) ask(ctx context.Context, tx tuple.TxID, keys []K, f func(i
 	for i := range keys {
 		k, err := keyOf(q.keys, keys[i])
 		if err != nil {
-			return q.about(err)
+			return q.st.about(err)
 		}
 		ks[i] = k
 	}
 	rows, err := q.store.Get(ctx, ks)
 	if err != nil {
-		return q.about(err)
+		return err
 	}
 	for i, r := range rows {
 		v, found, err := q.value(r, tx)
 		if err != nil {
-			return q.about(fmt.Errorf("key %s: %w", Show([]byte(ks[i].Bytes)), err))
+			return q.st.about(fmt.Errorf("key %s: %w", Show([]byte(ks[i].Bytes)), err))
 		}
 		f(i, v, found)
 	}

@@ -66,9 +66,9 @@ func (r *Reader[K, V]) All(ctx context.Context, f func(K, V) bool) error {
 		return !found || f(k, v)
 	})
 	if bad != nil {
-		err = bad
+		return r.st.about(bad)
 	}
-	return r.about(err)
+	return err
 }
 
 // Top returns the first n keys with their values in the order of cmp, as of

@@ -92,6 +92,14 @@ func Update[K comparable, T, V any](g *Grouped[K, T], st *State[K, V], f func(ke
 	return keep(keyed(g, st.what()), st, func(v T) []T { return []T{v} }, func(all []T, v T) []T { return append(all, v) }, f)
 }
 
+// about says which state it is with an error that is not of its store, which says so itself.
+func (s *State[K, V]) about(err error) error {
+	if err != nil {
+		err = fmt.Errorf("state %s in %v: %w", s.name, s.backend, err)
+	}
+	return err
+}
+
 func (s *State[K, V]) what() string { return "state " + s.name }
 
 func (s *State[K, V]) types() string {

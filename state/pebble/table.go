@@ -284,7 +284,7 @@ func (t *table) fault(err error) error {
 	if errors.Is(err, errLayout) || pebble.IsCorruptionError(err) || errors.Is(err, pebble.ErrNotFound) {
 		return fmt.Errorf("state %v in %s is damaged (put back a copy of the directory, or delete it and start the topology anew): %w", t.name, t.at.dir, err)
 	}
-	return fmt.Errorf("state %v in %s: %w", t.name, t.at.dir, err)
+	return state.Advise(fmt.Errorf("state %v in %s: %w", t.name, t.at.dir, err), "delete that directory")
 }
 
 // ends marks the table as broken. What it has acknowledged is on disk; who opens it anew,

@@ -77,7 +77,10 @@ func (b *Backend) Open(ctx context.Context, name state.Name) (state.Store, error
 	if err != nil {
 		return nil, wrap(err)
 	}
-	s := &store{pool: pool, wrap: wrap}
+	s := &store{pool: pool}
+	s.wrap = func(err error) error {
+		return state.Advise(wrap(err), fmt.Sprintf("delete what egret.rows and egret.fences have WHERE state = %d", s.id))
+	}
 	if err = prepare(ctx, pool); err == nil {
 		s.id, err = identify(ctx, pool, name)
 	}

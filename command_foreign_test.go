@@ -1,0 +1,33 @@
+package egret
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/state/memory"
+	"github.com/egretstream/egret/topology"
+)
+
+// A topology that is submitted again after it was killed has another record: on the states
+// that it has left it fails at once, and says what to do.
+func TestSubmitOnForeignStates(t *testing.T) {
+	tops := []*topology.Topology{digits("again", memory.New())}
+	a := startNode(t, tops, "--name", "a")
+	s := &shell{t, tops, a.addr}
+	soon(t, func() bool { x := s.status(""); return x.Quorum })
+	s.is("submit again")
+	soon(t, func() bool {
+		all := s.status("again").Topologies
+		return len(all) > 0 && all[0].Batches != nil && all[0].Batches.Last >= 3
+	})
+	s.is("kill again --wait")
+	s.is("submit again")
+	soon(t, func() bool { return submissionOf(s, "again").Status == cluster.Failed })
+	text := s.is("status again")
+	require.Contains(t, text, "the state does not fit the record")
+	require.Contains(t, text, "state again/counts in memory")
+	require.Regexp(t, `\nbatches: \d+ committed last\n`, text)
+	require.Contains(t, text, "give the topology another memory.New()")
+}
