@@ -219,7 +219,7 @@ NODE`, s.is("status endless -v"))
 
 	require.Equal(t, "topology endless is submitted, as run 6\n", s.is("submit endless --set every=-1"))
 	soon(t, func() bool { return s.status("endless").Topologies[0].Status == cluster.Failed })
-	require.Contains(t, s.is("status"), "endless  6  failed: ")
+	require.Contains(t, s.is("status"), "endless  6  at-least-once  failed: ")
 	require.Contains(t, s.status("endless").Topologies[0].Reason, "every is too small")
 
 	// Another program.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 )
@@ -28,7 +29,14 @@ const (
 	HistogramKind
 )
 
-func (k Kind) String() string { return [...]string{"counter", "gauge", "histogram"}[k] }
+var kindNames = [...]string{"counter", "gauge", "histogram"}
+
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "kind " + strconv.Itoa(int(k))
+}
 
 // A Unit is what the values of a histogram are.
 type Unit uint8

@@ -28,7 +28,7 @@ const (
 
 var replayNames = [...]string{"opaque", "transactional", "non-transactional"}
 
-func (r Replay) String() string { return replayNames[r] }
+func (r Replay) String() string { return nameOf(replayNames[:], r, "kind") }
 
 // Batches sets how batches of the spout c come again, in an exactly-once topology.
 // Without it they are Opaque.

@@ -29,7 +29,7 @@ const (
 
 var groupingNames = [...]string{"shuffle", "local-or-shuffle", "fields", "global", "all", "partial-key", "none", "direct", "custom"}
 
-func (g Grouping) String() string { return groupingNames[g] }
+func (g Grouping) String() string { return nameOf(groupingNames[:], g, "grouping") }
 
 // A Guarantee says what happens to a message that fails or is lost.
 type Guarantee uint8
@@ -43,7 +43,15 @@ const (
 var guaranteeNames = [...]string{"at-least-once", "at-most-once", "exactly-once"}
 
 // String returns the name that the flag --guarantee takes.
-func (g Guarantee) String() string { return guaranteeNames[g] }
+func (g Guarantee) String() string { return nameOf(guaranteeNames[:], g, "guarantee") }
+
+// nameOf is what String returns, also of a number that nothing has.
+func nameOf[T ~uint8](names []string, i T, what string) string {
+	if int(i) < len(names) {
+		return names[i]
+	}
+	return what + " " + strconv.Itoa(int(i))
+}
 
 // ParseGuarantee reads what String has written; nil for empty text.
 func ParseGuarantee(text string) (*Guarantee, error) {

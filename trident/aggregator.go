@@ -20,6 +20,11 @@ type Reducer[T, V any] struct {
 	Reduce func(value V, element T) V
 }
 
+func (r *Reducer[T, V]) check(b *Builder, what string) {
+	b.wants(r.Zero, "Zero of the Reducer of "+what)
+	b.wants(r.Reduce, "Reduce of the Reducer of "+what)
+}
+
 // An Aggregator collects elements of a batch and says something about them in the end.
 // An accumulator A that Add changes in place, such as a map, is fine: Init makes one for
 // each batch.
@@ -27,6 +32,12 @@ type Aggregator[T, A, U any] struct {
 	Init func() A
 	Add  func(acc A, element T) A
 	Done func(acc A, emit func(U))
+}
+
+func (a *Aggregator[T, A, U]) check(b *Builder, what string) {
+	b.wants(a.Init, "Init of the Aggregator of "+what)
+	b.wants(a.Add, "Add of the Aggregator of "+what)
+	b.wants(a.Done, "Done of the Aggregator of "+what)
 }
 
 // Count counts elements.

@@ -3,6 +3,7 @@ package trident
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/egretstream/egret/topology"
@@ -70,6 +71,13 @@ func (b *Builder) mistake(err error, format string, args ...any) {
 	b.b.Check(&mistake{fmt.Sprintf(format, args...), err})
 }
 
+// wants tells of a function that is nil, of an operator or one of its parts.
+func (b *Builder) wants(f any, what string) {
+	if reflect.ValueOf(f).IsNil() {
+		b.mistake(ErrFunction, "%s is nil", what)
+	}
+}
+
 // A mistake is a sentence about one of this package's sentinels.
 type mistake struct {
 	text string
@@ -91,6 +99,8 @@ var (
 	ErrState = errors.New("bad state")
 	// ErrStream reports a stream that is nil or of another Builder.
 	ErrStream = errors.New("bad stream")
+	// ErrFunction reports an operator without one of its functions.
+	ErrFunction = errors.New("missing function")
 	// ErrParallel reports two numbers of tasks for one component.
 	ErrParallel = errors.New("bad parallelism")
 	// ErrName reports a name that cannot be given.

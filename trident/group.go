@@ -14,6 +14,7 @@ type Grouped[K comparable, T any] struct {
 // GroupBy groups the elements by a key. Keys are compared with ==; they are a bool,
 // whole number, string, time.Time, time.Duration, or a struct of these.
 func GroupBy[T any, K comparable](s *Stream[T], key func(T) K) *Grouped[K, T] {
+	s.b.wants(key, "the key of GroupBy")
 	return &Grouped[K, T]{s: s, key: key}
 }
 
@@ -46,6 +47,8 @@ func gather[K comparable, T any](s *Stream[Pair[K, T]], what string) *Stream[Pai
 // parts returns values of the elements with their keys, in the task of the key: one for
 // each task and batch, or for each element.
 func parts[K comparable, T, V any](g *Grouped[K, T], c Combiner[T, V], what string) *Stream[Pair[K, V]] {
+	g.s.b.wants(c.Init, "Init of the Combiner of "+what)
+	g.s.b.wants(c.Combine, "Combine of the Combiner of "+what)
 	if g.noParts {
 		return gather(derive[Pair[K, V]](g.s, "group", func(t *body, n *node) func(T) {
 			next := outOf[Pair[K, V]](t, n)
@@ -68,6 +71,7 @@ func Aggregate[K comparable, T, V any](g *Grouped[K, T], c Combiner[T, V]) *Stre
 // Reduce returns one value for each key that a batch has: the elements of that key, added
 // by r.
 func Reduce[K comparable, T, V any](g *Grouped[K, T], r Reducer[T, V]) *Stream[Pair[K, V]] {
+	r.check(g.s.b, "Reduce")
 	return derive[Pair[K, V]](keyed(g, "Reduce"), "reduce", func(t *body, n *node) func(Pair[K, T]) {
 		return grouping(t, n, split[K, T], func(v T) V { return r.Reduce(r.Zero(), v) }, r.Reduce)
 	})
@@ -75,6 +79,7 @@ func Reduce[K comparable, T, V any](g *Grouped[K, T], r Reducer[T, V]) *Stream[P
 
 // AggregateGroups returns what a says of each key that a batch has.
 func AggregateGroups[K comparable, T, A, U any](g *Grouped[K, T], a Aggregator[T, A, U]) *Stream[Pair[K, U]] {
+	a.check(g.s.b, "AggregateGroups")
 	return derive[Pair[K, U]](keyed(g, "AggregateGroups"), "aggregate", func(t *body, n *node) func(Pair[K, T]) {
 		next := outOf[Pair[K, U]](t, n)
 		return groupsOf(t, split[K, T], func(v T) A { return a.Add(a.Init(), v) }, a.Add, func(k K, acc A) {
@@ -87,6 +92,7 @@ func AggregateGroups[K comparable, T, A, U any](g *Grouped[K, T], a Aggregator[T
 // if it has any: of a part of the batch, whichever way it was cut. Put By, Global or Broadcast before
 // it for parts that mean something.
 func PartitionAggregate[T, A, U any](s *Stream[T], a Aggregator[T, A, U]) *Stream[U] {
+	a.check(s.b, "PartitionAggregate")
 	out := derive[U](s, "aggregate", func(t *body, n *node) func(T) {
 		next := outOf[U](t, n)
 		return groupsOf(t, func(v T) (struct{}, T) { return struct{}{}, v }, func(v T) A { return a.Add(a.Init(), v) }, a.Add,

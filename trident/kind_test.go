@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/egretstream/egret/metrics"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/state/memory"
 	"github.com/egretstream/egret/topology"
@@ -48,4 +49,13 @@ func TestKinds(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A number that no kind has is shown as it is.
+func TestKindOfNothing(t *testing.T) {
+	require.Equal(t, "kind 9", trident.Kind(9).String())
+	require.Equal(t, "transactional", trident.Transactional.String())
+	require.Equal(t, "grouping 9", topology.Grouping(9).String())
+	require.Equal(t, "guarantee 3", topology.Guarantee(3).String())
+	require.Equal(t, "kind 3", metrics.Kind(3).String())
 }

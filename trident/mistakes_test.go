@@ -46,7 +46,7 @@ func TestMistakes(t *testing.T) {
 			trident.Map(source(b, trident.Opaque), func(int) map[string]int { return nil }).Shuffle().Peek(func(map[string]int) {})
 		}, trident.ErrElement, "a map[string]int is no value of a tuple"},
 		{"a field that is no value", func(b *trident.Builder) {
-			trident.Map(source(b, trident.Opaque), func(int) struct{ A struct{ B []string } } { panic(0) }).Global().Peek(nil)
+			trident.Map(source(b, trident.Opaque), func(int) struct{ A struct{ B []string } } { panic(0) }).Global().Filter(func(struct{ A struct{ B []string } }) bool { return true })
 		}, trident.ErrElement, "field A.B: a []string is no value"},
 		{"a field twice", func(b *trident.Builder) {
 			trident.From[twice](b, "in", spout.Slice(1))
@@ -126,6 +126,49 @@ func TestMistakes(t *testing.T) {
 			trident.Map(source(b, trident.Opaque), id).Name("x").Shuffle().Filter(odd).Name("x")
 		}, topology.ErrName, "the name is taken"},
 		{"nothing to read", func(b *trident.Builder) {}, topology.ErrNoSpout, "has no spout"},
+		{"a map of nothing", func(b *trident.Builder) { trident.Map[int, int](source(b, trident.Opaque), nil) }, trident.ErrFunction, "the function of Map is nil"},
+		{"a flatmap of nothing", func(b *trident.Builder) { trident.FlatMap[int, int](source(b, trident.Opaque), nil) }, trident.ErrFunction, "the function of FlatMap is nil"},
+		{"each of nothing", func(b *trident.Builder) { trident.Each[int, int](source(b, trident.Opaque), nil) }, trident.ErrFunction, "the function of Each is nil"},
+		{"a filter of nothing", func(b *trident.Builder) { source(b, trident.Opaque).Filter(nil) }, trident.ErrFunction, "the function of Filter is nil"},
+		{"a peek of nothing", func(b *trident.Builder) { source(b, trident.Opaque).Peek(nil) }, trident.ErrFunction, "the function of Peek is nil"},
+		{"by no key", func(b *trident.Builder) { trident.By[int, int](source(b, trident.Opaque), nil).Peek(func(int) {}) }, trident.ErrFunction, "the key of By is nil"},
+		{"groups by no key", func(b *trident.Builder) {
+			trident.Aggregate(trident.GroupBy[int, int](source(b, trident.Opaque), nil), trident.Count[int]())
+		}, trident.ErrFunction, "the key of GroupBy is nil"},
+		{"a combiner that makes nothing", func(b *trident.Builder) {
+			trident.Aggregate(trident.GroupBy(source(b, trident.Opaque), id), trident.Sum[int, int](nil))
+		}, trident.ErrFunction, "Init of the Combiner of Aggregate is nil"},
+		{"a combiner that does not combine", func(b *trident.Builder) {
+			trident.PersistentAggregate(trident.GroupBy(source(b, trident.Opaque), id), sums, trident.Combiner[int, int]{Init: id})
+		}, trident.ErrFunction, "Combine of the Combiner of state sums is nil"},
+		{"a reducer without a zero", func(b *trident.Builder) {
+			trident.PersistentReduce(trident.GroupBy(source(b, trident.Opaque), id), sums, trident.Reducer[int, int]{Reduce: func(a, b int) int { return a + b }})
+		}, trident.ErrFunction, "Zero of the Reducer of state sums is nil"},
+		{"a reducer that does not reduce", func(b *trident.Builder) {
+			trident.Reduce(trident.GroupBy(source(b, trident.Opaque), id), trident.Reducer[int, int]{Zero: func() int { return 0 }})
+		}, trident.ErrFunction, "Reduce of the Reducer of Reduce is nil"},
+		{"an aggregator that says nothing", func(b *trident.Builder) {
+			trident.AggregateGroups(trident.GroupBy(source(b, trident.Opaque), id), trident.Aggregator[int, int, int]{Init: func() int { return 0 }, Add: func(a, b int) int { return a + b }})
+		}, trident.ErrFunction, "Done of the Aggregator of AggregateGroups is nil"},
+		{"an aggregator that adds nothing", func(b *trident.Builder) {
+			trident.PartitionAggregate(source(b, trident.Opaque), trident.Aggregator[int, int, int]{Init: func() int { return 0 }, Done: func(int, func(int)) {}})
+		}, trident.ErrFunction, "Add of the Aggregator of PartitionAggregate is nil"},
+		{"an update of nothing", func(b *trident.Builder) {
+			trident.Update(trident.GroupBy(source(b, trident.Opaque), id), sums, nil)
+		}, trident.ErrFunction, "the function of Update of state sums is nil"},
+		{"a query of no function", func(b *trident.Builder) {
+			in := source(b, trident.Opaque)
+			add(in, sums)
+			trident.StateQuery[int, int, int, int](trident.GroupBy(in, id), sums, nil)
+		}, trident.ErrFunction, "the function of StateQuery of state sums is nil"},
+		{"a join of nothing", func(b *trident.Builder) {
+			in := source(b, trident.Opaque)
+			trident.Join[int, int, int, int](trident.GroupBy(in, id), trident.GroupBy(in, id), nil)
+		}, trident.ErrFunction, "the function of Join is nil"},
+		{"a left join of nothing", func(b *trident.Builder) {
+			in := source(b, trident.Opaque)
+			trident.LeftJoin[int, int, int, int](trident.GroupBy(in, id), trident.GroupBy(in, id), nil)
+		}, trident.ErrFunction, "the function of LeftJoin is nil"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := trident.New("test", tt.define).Build(topology.Options{})

@@ -74,6 +74,7 @@ func PersistentAggregate[K comparable, T, V any](g *Grouped[K, T], st *State[K, 
 // PersistentReduce changes the state by each batch: the elements of a key are added to
 // its value by r, in no order that is promised.
 func PersistentReduce[K comparable, T, V any](g *Grouped[K, T], st *State[K, V], r Reducer[T, V]) *Stream[Pair[K, V]] {
+	r.check(g.s.b, st.what())
 	return Update(g, st, func(_ K, old V, found bool, batch []T) V {
 		if !found {
 			old = r.Zero()
@@ -89,6 +90,7 @@ func PersistentReduce[K comparable, T, V any](g *Grouped[K, T], st *State[K, V],
 // old one, which it must not change, and of the batch's elements of that key, in no order that is
 // promised. found says whether there is an old one.
 func Update[K comparable, T, V any](g *Grouped[K, T], st *State[K, V], f func(key K, old V, found bool, batch []T) V) *Stream[Pair[K, V]] {
+	g.s.b.wants(f, "the function of Update of "+st.what())
 	return keep(keyed(g, st.what()), st, func(v T) []T { return []T{v} }, func(all []T, v T) []T { return append(all, v) }, f)
 }
 

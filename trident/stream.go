@@ -69,6 +69,7 @@ func (s *Stream[T]) Parallel(tasks int) *Stream[T] {
 
 // Map returns the stream of f of each element.
 func Map[T, U any](s *Stream[T], f func(T) U) *Stream[U] {
+	s.b.wants(f, "the function of Map")
 	return derive[U](s, "map", func(t *body, n *node) func(T) {
 		next := outOf[U](t, n)
 		return func(v T) { next(f(v)) }
@@ -77,6 +78,7 @@ func Map[T, U any](s *Stream[T], f func(T) U) *Stream[U] {
 
 // FlatMap returns the stream of what f emits for each element.
 func FlatMap[T, U any](s *Stream[T], f func(v T, emit func(U))) *Stream[U] {
+	s.b.wants(f, "the function of FlatMap")
 	return derive[U](s, "flatmap", func(t *body, n *node) func(T) {
 		next := outOf[U](t, n)
 		return func(v T) { f(v, next) }
@@ -87,6 +89,7 @@ func FlatMap[T, U any](s *Stream[T], f func(v T, emit func(U))) *Stream[U] {
 // again. It is also the place for side effects. They happen again when the batch does;
 // only states are exactly-once.
 func Each[T, U any](s *Stream[T], f func(v T, emit func(U)) error) *Stream[U] {
+	s.b.wants(f, "the function of Each")
 	return derive[U](s, "each", func(t *body, n *node) func(T) {
 		next := outOf[U](t, n)
 		return func(v T) {
@@ -99,6 +102,7 @@ func Each[T, U any](s *Stream[T], f func(v T, emit func(U)) error) *Stream[U] {
 
 // Filter keeps the elements for which f is true.
 func (s *Stream[T]) Filter(f func(T) bool) *Stream[T] {
+	s.b.wants(f, "the function of Filter")
 	return derive[T](s, "filter", func(t *body, n *node) func(T) {
 		next := outOf[T](t, n)
 		return func(v T) {
@@ -111,6 +115,7 @@ func (s *Stream[T]) Filter(f func(T) bool) *Stream[T] {
 
 // Peek calls f for each element, and passes it on.
 func (s *Stream[T]) Peek(f func(T)) *Stream[T] {
+	s.b.wants(f, "the function of Peek")
 	return derive[T](s, "peek", func(t *body, n *node) func(T) {
 		next := outOf[T](t, n)
 		return func(v T) { f(v); next(v) }
@@ -147,6 +152,7 @@ func (s *Stream[T]) Global() *Stream[T] { return through(s, topology.Global, 0) 
 
 // By gives elements of equal keys to the same task of what follows.
 func By[T any, K comparable](s *Stream[T], key func(T) K) *Stream[T] {
+	s.b.wants(key, "the key of By")
 	there := through(derive[Pair[K, T]](s, "by", pairs(key)), topology.Fields, keyFields[K](s.b, "By"))
 	return derive[T](there, "", func(t *body, n *node) func(Pair[K, T]) {
 		next := outOf[T](t, n)
