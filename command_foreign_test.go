@@ -1,12 +1,15 @@
 package egret
 
 import (
+	"log/slog"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/state/memory"
+	"github.com/egretstream/egret/state/pebble"
 	"github.com/egretstream/egret/topology"
 )
 
@@ -30,4 +33,25 @@ func TestSubmitOnForeignStates(t *testing.T) {
 	require.Contains(t, text, "state again/counts in memory")
 	require.Regexp(t, `\nbatches: \d+ committed last\n`, text)
 	require.Contains(t, text, "give the topology another memory.New()")
+}
+
+// A reset would leave states without their record: it is refused, and nothing is forgotten.
+func TestResetOfFilledStates(t *testing.T) {
+	dir := t.TempDir()
+	back := pebble.Dir(dir + "/states")
+	config := Config{StateDir: dir, Logger: slog.New(slog.DiscardHandler)}
+	reset := config
+	reset.Reset = true
+	_, err := Run(t.Context(), visited(back), reset)
+	require.NoError(t, err, "there is nothing yet")
+	_, err = Run(t.Context(), visited(back), reset)
+	require.ErrorIs(t, err, ErrState)
+	require.ErrorContains(t, err, "state names in "+dir+"/states: it has values: delete the states where they are")
+	s, err := Run(t.Context(), visited(back), config)
+	require.NoError(t, err)
+	require.Zero(t, s.Batches.Messages, "it goes on, and has nothing to do")
+	require.NoError(t, os.RemoveAll(dir+"/states"))
+	s, err = Run(t.Context(), visited(back), reset)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, s.Batches.Messages)
 }

@@ -107,6 +107,13 @@ func TestQueryOfARun(t *testing.T) {
 		require.Contains(t, errs, tt.errs)
 	}
 
+	// One that is not where it was is not made there.
+	tops[0] = visited(pebble.Dir(dir + "/elsewhere"))
+	code, _, errs = query("visits", "names", "ann")
+	require.Equal(t, ExitFailed, code)
+	require.Contains(t, errs, "the state does not fit the record: nothing is here of what batch ")
+	require.NoDirExists(t, dir+"/elsewhere")
+
 	// A state that has ended with its process is not one without keys.
 	tops[0] = visited(memory.New())
 	code, _, errs = query("visits", "names", "ann")

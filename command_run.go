@@ -107,7 +107,7 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	o.tuning(f)
 	f.DurationVar(&o.config.StopTimeout, "stop-timeout", 30*time.Second, "for what is open when the run is interrupted")
 	f.StringVar(&o.config.StateDir, "state", os.Getenv(stateVariable), "directory in which positions and dead letters survive (default: $"+stateVariable+", else none)")
-	f.BoolVar(&o.config.Reset, "reset", false, "forget the positions in the state directory and read everything again")
+	f.BoolVar(&o.config.Reset, "reset", false, "forget the positions in the state directory and read everything again; states of an exactly-once topology are to be deleted before")
 	f.BoolVar(&o.json, "json", false, "print the statistics on stderr as JSON")
 	o.http.flags(f)
 	f.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus at this address, as in 127.0.0.1:9090; port 0: any that is free")

@@ -95,7 +95,8 @@ type Config struct {
 	// the run.
 	StateDir string
 	// Reset forgets the positions in StateDir, so that sources are read from their
-	// beginning. Dead letters stay.
+	// beginning. Dead letters stay. An exactly-once topology is not started if its states
+	// have anything: they are to be deleted, too, or messages would count again.
 	Reset bool
 	// MaxDeadLetterBytes bounds the dead letters in StateDir, for each topology. A run
 	// that has no room for another one fails and loses none. Default 1 GB.

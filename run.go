@@ -86,7 +86,7 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 	if err := task.Hook(ctx, plan, set); err != nil {
 		return nil, err
 	}
-	if err := r.openState(set); err != nil {
+	if err := r.openState(ctx, set); err != nil {
 		return nil, err
 	}
 	for id := range plan.Tasks {

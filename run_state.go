@@ -1,6 +1,7 @@
 package egret
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,16 +9,22 @@ import (
 	"github.com/egretstream/egret/state/disk"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/trident"
 )
 
 // openState opens the state directory, if there is one, and gives set what an
 // earlier run has left in it.
-func (r *Running) openState(set *task.Settings) (err error) {
+func (r *Running) openState(ctx context.Context, set *task.Settings) (err error) {
 	if r.config.StateDir == "" {
 		if r.plan.Guarantee == topology.ExactlyOnce && set.Records == nil { // a hook may have its own
 			set.Records = disk.MemoryRecords()
 		}
 		return nil
+	}
+	if r.config.Reset && r.plan.Guarantee == topology.ExactlyOnce {
+		if err := trident.Filled(ctx, r.plan); err != nil {
+			return fmt.Errorf("%w: a reset begins with states that have nothing: %w: delete the states where they are, or begin in another place, or go on without the reset", ErrState, err)
+		}
 	}
 	r.state, err = disk.Open(r.config.StateDir, r.plan.Topology, disk.Options{
 		Fingerprint: r.plan.Fingerprint(), Reset: r.config.Reset, MaxBytes: r.config.MaxDeadLetterBytes,

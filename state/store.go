@@ -29,11 +29,17 @@ func (e *FencedError) Unwrap() error { return ErrFenced }
 // the task has left (T11). It is not to be tried again, and people have to look.
 var ErrLost = errors.New("the state does not fit the record")
 
+// ErrNone reports that there is no such state in a place.
+var ErrNone = errors.New("there is no such state")
+
 // A Backend makes stores: one kind of place.
 type Backend interface {
 	// Open returns the store of a state. It may wait. Several tasks, and several
 	// processes if the place can be reached from them, may have one state open.
 	Open(ctx context.Context, name Name) (Store, error)
+	// Find is Open for who only reads what is there: it makes nothing. If nothing is there
+	// the error wraps ErrNone.
+	Find(ctx context.Context, name Name) (Store, error)
 	// String says for people where the states are, without secrets.
 	String() string
 }

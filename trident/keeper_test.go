@@ -18,6 +18,7 @@ type empty struct{ wrote *state.Write }
 
 func (e *empty) String() string                                        { return "empty" }
 func (e *empty) Open(context.Context, state.Name) (state.Store, error) { return e, nil }
+func (e *empty) Find(context.Context, state.Name) (state.Store, error) { return e, nil }
 func (e *empty) Join(context.Context, *state.Join) (tuple.Groups, error) {
 	return tuple.Groups{}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,6 +75,9 @@ func (k *keeper[K, A, V]) lookup(ctx context.Context, topology string, committed
 		return values, nil // and nothing is made where the state is to be
 	}
 	r, err := k.st.Open(ctx, topology, committed)
+	if errors.Is(err, state.ErrNone) {
+		return nil, k.st.nothing(slices.Max(last))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +113,43 @@ func (r *Reader[K, V]) holds(ctx context.Context, key K, last []tuple.TxID) erro
 	some := false
 	err = r.store.Scan(ctx, &group, func(state.Key, state.Row) bool { some = true; return false })
 	if err == nil && !some {
-		err = r.st.about(fmt.Errorf("%w: nothing is here of what batch %d has written: a state in memory ends with its process, and one on a disk is where its task is", state.ErrLost, last[k.Group]))
+		err = r.st.nothing(last[k.Group])
+	}
+	return err
+}
+
+// nothing is the error that nothing is there of what a batch has written.
+func (s *State[K, V]) nothing(tx tuple.TxID) error {
+	return s.about(fmt.Errorf("%w: nothing is here of what batch %d has written: a state in memory ends with its process, and one on a disk is where its task is", state.ErrLost, tx))
+}
+
+// Filled returns the error that a state of a plan which comes of [New] has values; nil if
+// none has. A record that knows nothing of them does not fit, see state.ErrLost.
+func Filled(ctx context.Context, p *topology.Plan) error {
+	for i := range p.Components {
+		if n := &p.Components[i]; n.Stateful {
+			if b, is := n.Bolt().(*stateBody); is {
+				if err := b.keeper.filled(ctx, p.Topology); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (k *keeper[K, A, V]) filled(ctx context.Context, topology string) error {
+	r, err := k.st.Open(ctx, topology, Latest)
+	if errors.Is(err, state.ErrNone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	some := false
+	if err = r.All(ctx, func(K, V) bool { some = true; return false }); err == nil && some {
+		err = k.st.about(errors.New("it has values"))
 	}
 	return err
 }

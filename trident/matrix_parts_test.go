@@ -346,6 +346,10 @@ func (b gameBackend) Open(ctx context.Context, name state.Name) (state.Store, er
 	return &gameStore{Store: s, g: b.game}, err
 }
 
+func (b gameBackend) Find(ctx context.Context, name state.Name) (state.Store, error) {
+	return b.inner.Find(ctx, name)
+}
+
 type gameStore struct {
 	state.Store
 	g *game

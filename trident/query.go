@@ -70,17 +70,18 @@ type asker[K comparable, V any] struct {
 }
 
 func (q *asker[K, V]) open(ctx context.Context, task *bolt.Task) error {
-	return q.openOf(ctx, task.Topology)
+	return q.openOf(ctx, task.Topology, q.st.backend.Open)
 }
 
-func (q *asker[K, V]) openOf(ctx context.Context, topology string) (err error) {
+// openOf opens the state by one of the methods of its backend.
+func (q *asker[K, V]) openOf(ctx context.Context, topology string, open func(context.Context, state.Name) (state.Store, error)) (err error) {
 	if q.keys, err = layoutOf(reflect.TypeFor[K]()); err != nil {
 		return err
 	}
 	if q.values, err = layoutOf(reflect.TypeFor[V]()); err != nil {
 		return err
 	}
-	q.store, err = q.st.backend.Open(ctx, state.Name{Topology: topology, State: q.st.name})
+	q.store, err = open(ctx, state.Name{Topology: topology, State: q.st.name})
 	return err
 }
 

@@ -25,13 +25,14 @@ type Reader[K comparable, V any] struct {
 // before. While the topology runs, a store may be one batch ahead of what is committed:
 // that batch is left out for an Opaque state; for the other kinds, which do not have the
 // value before, it is not. And a reader that is more than one batch behind cannot be served: it gets
-// the value as it was before the last batch.
+// the value as it was before the last batch. If the place has no such state the error wraps
+// state.ErrNone, and nothing is made there.
 func (s *State[K, V]) Open(ctx context.Context, topology string, committed tuple.TxID) (*Reader[K, V], error) {
 	r := &Reader[K, V]{asker[K, V]{st: s}, committed}
 	if s.backend == nil {
 		return nil, fmt.Errorf("%w: state %s: its backend is nil", ErrState, s.name)
 	}
-	if err := r.openOf(ctx, topology); err != nil {
+	if err := r.openOf(ctx, topology, s.backend.Find); err != nil {
 		return nil, err
 	}
 	return r, nil

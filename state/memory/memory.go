@@ -37,6 +37,16 @@ func (b *Backend) Open(_ context.Context, name state.Name) (state.Store, error) 
 	return b.states[name], nil
 }
 
+// Find returns a state that somebody has opened before.
+func (b *Backend) Find(_ context.Context, name state.Name) (state.Store, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t := b.states[name]; t != nil {
+		return t, nil
+	}
+	return nil, fmt.Errorf("state %v in memory: %w", name, state.ErrNone)
+}
+
 func (b *Backend) String() string { return "memory" }
 
 // Local says that only one process has the states.

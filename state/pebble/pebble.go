@@ -52,6 +52,18 @@ type place struct {
 
 // Open opens the database of a state, or joins those of this process who have it open.
 func (b *Backend) Open(_ context.Context, name state.Name) (state.Store, error) {
+	return b.open(name, true)
+}
+
+// Find opens a database that is there.
+func (b *Backend) Find(_ context.Context, name state.Name) (state.Store, error) {
+	return b.open(name, false)
+}
+
+func (b *Backend) open(name state.Name, create bool) (state.Store, error) {
+	if b.dir == "" {
+		return nil, fmt.Errorf("state %v: the directory of pebble.Dir has no name", name)
+	}
 	dir, err := filepath.Abs(filepath.Join(b.dir, fileName(name.Topology), fileName(name.State)))
 	if err != nil {
 		return nil, fmt.Errorf("state %v in %s: %w", name, b.dir, err)
@@ -61,6 +73,9 @@ func (b *Backend) Open(_ context.Context, name state.Name) (state.Store, error) 
 	defer opened.Unlock()
 	t := opened.tables[at]
 	if t == nil {
+		if _, err := b.fs.Stat(b.fs.PathJoin(dir, "LOCK")); !create && errors.Is(err, fs.ErrNotExist) { // which is made first
+			return nil, fmt.Errorf("state %v in %s: %w", name, dir, state.ErrNone)
+		}
 		if t, err = open(at, name, b.Log); err != nil {
 			return nil, err // says which state
 		}

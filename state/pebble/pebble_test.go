@@ -107,3 +107,13 @@ func (l lines) Write(b []byte) (int, error) {
 }
 
 func BenchmarkStore(b *testing.B) { statetest.Bench(b, Dir(b.TempDir())) }
+
+// A directory without a name would be the one that the program happens to be in.
+func TestNoDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	_, err := Dir("").Open(t.Context(), counts)
+	require.ErrorContains(t, err, "state wordcount/counts: the directory of pebble.Dir has no name")
+	all, err := os.ReadDir(".")
+	require.NoError(t, err)
+	require.Empty(t, all)
+}

@@ -68,6 +68,15 @@ func (b *Backend) String() string {
 
 // Open connects, and makes the schema if it is not there.
 func (b *Backend) Open(ctx context.Context, name state.Name) (state.Store, error) {
+	return b.open(ctx, name, true)
+}
+
+// Find connects, to a database that has the schema and the state.
+func (b *Backend) Find(ctx context.Context, name state.Name) (state.Store, error) {
+	return b.open(ctx, name, false)
+}
+
+func (b *Backend) open(ctx context.Context, name state.Name, create bool) (state.Store, error) {
 	wrap := func(err error) error { return fmt.Errorf("state %v in %v: %w", name, b, err) }
 	config, err := b.config()
 	if err != nil {
@@ -81,8 +90,8 @@ func (b *Backend) Open(ctx context.Context, name state.Name) (state.Store, error
 	s.wrap = func(err error) error {
 		return state.Advise(wrap(err), fmt.Sprintf("delete what egret.rows and egret.fences have WHERE state = %d", s.id))
 	}
-	if err = prepare(ctx, pool); err == nil {
-		s.id, err = identify(ctx, pool, name)
+	if err = prepare(ctx, pool, create); err == nil {
+		s.id, err = identify(ctx, pool, name, create)
 	}
 	if err != nil {
 		pool.Close()
@@ -91,9 +100,12 @@ func (b *Backend) Open(ctx context.Context, name state.Name) (state.Store, error
 	return s, nil
 }
 
-// prepare makes the schema, once, whoever else does so at the same time.
-func prepare(ctx context.Context, pool *pgxpool.Pool) error {
+// prepare looks at the schema, or makes it, once, whoever else does so at the same time.
+func prepare(ctx context.Context, pool *pgxpool.Pool, make bool) error {
 	version, err := version(ctx, pool)
+	if isMissing(err) && !make {
+		return state.ErrNone
+	}
 	if isMissing(err) {
 		if err := create(ctx, pool); err != nil {
 			return fmt.Errorf("make the schema egret: %w", err)
@@ -137,11 +149,14 @@ func isMissing(err error) bool {
 }
 
 // identify returns the number of a state, which it gets the first time.
-func identify(ctx context.Context, pool *pgxpool.Pool, name state.Name) (id int32, err error) {
+func identify(ctx context.Context, pool *pgxpool.Pool, name state.Name, create bool) (id int32, err error) {
 	const find = "SELECT id FROM egret.states WHERE topology = $1 AND name = $2"
 	err = pool.QueryRow(ctx, find, name.Topology, name.State).Scan(&id)
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return id, err
+	}
+	if !create {
+		return 0, state.ErrNone
 	}
 	if _, err = pool.Exec(ctx, "INSERT INTO egret.states (topology, name) VALUES ($1, $2) ON CONFLICT DO NOTHING", name.Topology, name.State); err != nil {
 		return 0, err

@@ -226,8 +226,15 @@ func apart(b *bench) {
 	for _, name := range []state.Name{
 		{Topology: b.name.Topology, State: "other"}, {Topology: b.name.Topology + "/counts", State: "counts"}, {Topology: "é /..\\", State: "../x"},
 	} {
+		for range 2 {
+			_, err := b.backend.Find(b.ctx, name)
+			require.ErrorIs(b, err, state.ErrNone, "%v: nobody has made it, nor did Find", name)
+		}
 		other, err := b.backend.Open(b.ctx, name)
 		require.NoError(b, err, name)
+		found, err := b.backend.Find(b.ctx, name)
+		require.NoError(b, err, name)
+		require.NoError(b, found.Close())
 		got, err := other.Get(b.ctx, []state.Key{{Group: 7, Bytes: "a"}})
 		require.NoError(b, err)
 		require.Zero(b, got[0], name)
