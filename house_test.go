@@ -111,7 +111,7 @@ var house = map[string]room{
 	"bolt/bolttest": {roof, true, ". spout bolt topology egrettest"},
 
 	"cmd/egret": {guests, false, ". bench topology state/pebble" +
-		" examples/earthquakes/aftershocks examples/flights/delays examples/speeches/portraits examples/wordcount/counting"},
+		" examples/earthquakes/aftershocks examples/flights/delays examples/speeches/portraits examples/wordcount/counting examples/wordcount/exact"},
 	"examples/earthquakes":             {guests, true, ". examples/earthquakes/aftershocks"},
 	"examples/earthquakes/aftershocks": {guests, true, "tuple spout spout/from bolt bolt/to topology"},
 	"examples/flights":                 {guests, true, ". examples/flights/delays"},
@@ -120,6 +120,7 @@ var house = map[string]room{
 	"examples/speeches/portraits":      {guests, true, "tuple spout/from bolt bolt/to topology"},
 	"examples/trident-wordcount":       {guests, true, ". spout spout/from state state/memory state/pebble trident examples/wordcount/counting"},
 	"examples/wordcount":               {guests, true, ". examples/wordcount/counting"},
+	"examples/wordcount/exact":         {guests, true, "spout spout/from state state/memory state/pebble topology trident examples/wordcount/counting"},
 	"examples/wordcount/counting":      {guests, true, "tuple spout spout/from bolt bolt/to topology"},
 }
 

@@ -33,7 +33,7 @@ const (
 // Main gives a program its command line, runs the command and exits the process.
 //
 //	prog [run [NAME]] [flags]   run a topology; its parameters are flags
-//	prog list                   the topologies with parameters and a drawing
+//	prog topologies             those of the program, with parameters and a drawing
 //	prog graph [NAME]           a topology as text, DOT or SVG
 //	prog deadletters list       messages that were given up; also show, replay, drop
 //	prog bench                  how fast this machine is
@@ -41,7 +41,8 @@ const (
 //	prog chaos live [NAME]      a topology, with faults
 //	prog node                   one node of a cluster; prog dev: three on this machine
 //	prog submit NAME            a topology to a cluster, through any of its nodes
-//	prog status [NAME]          of it; also activate, deactivate, rebalance, kill
+//	prog list                   the topologies that a cluster has
+//	prog status [NAME]          what they do; also activate, deactivate, rebalance, kill
 //	prog query NAME STATE KEY   committed values of a state, of a cluster or a run
 //	prog tap NAME COMPONENT     a sample of the tuples of a stream
 //	prog members                the nodes; also drain, leave, forget

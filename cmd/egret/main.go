@@ -10,12 +10,13 @@ import (
 	"github.com/egretstream/egret/examples/flights/delays"
 	"github.com/egretstream/egret/examples/speeches/portraits"
 	"github.com/egretstream/egret/examples/wordcount/counting"
+	"github.com/egretstream/egret/examples/wordcount/exact"
 	_ "github.com/egretstream/egret/state/pebble" // for bench --state disk
 	"github.com/egretstream/egret/topology"
 )
 
 func main() {
 	egret.Main(append([]*topology.Topology{
-		counting.Topology(), delays.Topology(), portraits.Topology(), aftershocks.Topology(),
+		counting.Topology(), exact.Topology(), delays.Topology(), portraits.Topology(), aftershocks.Topology(),
 	}, bench.Topologies()...)...)
 }

@@ -27,6 +27,10 @@ func main() {
 	top := flag.Int("top", 20, "words to print")
 	rate := flag.Float64("rate", 0, "at most so many lines a second; 0: as many as go through")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%s: unknown argument %q: it takes flags only, see --help\n", name, flag.Arg(0))
+		os.Exit(2)
+	}
 	o := options{text: counting.Book(), dir: *dir, top: *top}
 	if *file != "" {
 		o.text = from.Lines(*file)
