@@ -52,7 +52,7 @@ how it goes on. Output goes to the nodes.
 		})
 	f := c.Flags()
 	f.StringArrayVar(&o.set, "set", nil, "value of a parameter, `name=value`; as often as needed")
-	f.StringVar(&o.run.guarantee, "guarantee", "", "at-most-once or at-least-once (default: as the topology says)")
+	f.StringVar(&o.run.guarantee, "guarantee", "", guaranteeUsage)
 	f.Var(&o.run.parallel, "parallel", "tasks of components, as in count=4,split=2")
 	o.run.tuning(f)
 	c.SetFlagErrorFunc(parameterHint(topologies, "here it is --set NAME=VALUE"))

@@ -1,6 +1,8 @@
 package egret
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"testing"
@@ -8,8 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/state"
 	"github.com/egretstream/egret/state/memory"
 	"github.com/egretstream/egret/state/pebble"
+	"github.com/egretstream/egret/state/postgres"
 	"github.com/egretstream/egret/topology"
 )
 
@@ -54,4 +58,32 @@ func TestResetOfFilledStates(t *testing.T) {
 	s, err = Run(t.Context(), visited(back), reset)
 	require.NoError(t, err)
 	require.EqualValues(t, 3, s.Batches.Messages)
+}
+
+// away is a place that nobody answers at.
+type away struct{ state.Backend }
+
+func (away) Find(context.Context, state.Name) (state.Store, error) {
+	return nil, errors.New("state visits/names in nowhere: nobody answers")
+}
+
+// A state that cannot be reached when a run starts is said once, and nothing is tried again.
+func TestStartWithoutStates(t *testing.T) {
+	for _, tt := range []struct {
+		back state.Backend
+		want string
+	}{
+		{away{memory.New()}, "state visits/names in nowhere: nobody answers"},
+		{pebble.Dir(""), "state visits/names: the directory of pebble.Dir has no name"},
+		{postgres.URL("postgres://ann:secret@127.0.0.1:1/db"), "state visits/names in PostgreSQL database db on 127.0.0.1:1 as user ann: (?s:.*connection refused.*)"},
+		{postgres.URL("postgres://ann:secret@127.0.0.1:x/db"), "state visits/names in PostgreSQL, with a URL that cannot be read: the URL of the database cannot be read .*"},
+	} {
+		dir := t.TempDir()
+		code, out, errs := runLine([]*topology.Topology{visited(tt.back)}, "--state", dir+"/runs")
+		require.Equal(t, ExitFailed, code)
+		require.Empty(t, out)
+		require.Regexp(t, `^\S+:\s+topology visits: `+tt.want+`\n$`, errs)
+		require.NotContains(t, errs, "secret")
+		require.NoDirExists(t, dir+"/runs")
+	}
 }

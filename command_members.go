@@ -298,7 +298,7 @@ func leaveCommand() *cobra.Command {
 				return err
 			}
 			if m.State != alive {
-				return refused("node %s is %s: it has no process that could leave; egret forget removes it", m.Name, m.State)
+				return refused("node %s is %s: it has no process that could leave; %s forget removes it", m.Name, m.State, program())
 			}
 			var all []node.Move
 			others := slices.DeleteFunc(members(v), func(o memberJSON) bool { return o.State != alive || o.ID == m.ID })
@@ -309,7 +309,7 @@ func leaveCommand() *cobra.Command {
 				}
 				all = a.Moves
 				if m.Tasks > 0 && len(all) == 0 {
-					return refused("no other node can take the tasks of node %s, so it does not leave: egret members shows which are drained, and egret drain NODE --off ends that", m.Name)
+					return refused("no other node can take the tasks of node %s, so it does not leave: %[2]s members shows which are drained, and %[2]s drain NODE --off ends that", m.Name, program())
 				}
 				if !l.json {
 					fmt.Fprint(c.OutOrStdout(), moves(v, all))
@@ -369,7 +369,7 @@ func forgetCommand() *cobra.Command {
 				return err
 			}
 			if m.State == alive {
-				return refused("node %s is alive: egret leave %s ends it first", m.Name, m.Name)
+				return refused("node %s is alive: %s leave %s ends it first", m.Name, program(), m.Name)
 			}
 			if _, err := l.ask(ctx, &node.Request{Op: node.OpForget, Node: m.ID}); err != nil {
 				return err

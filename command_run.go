@@ -102,7 +102,7 @@ type runOptions struct {
 }
 
 func (o *runOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.guarantee, "guarantee", "", "at-most-once or at-least-once (default: as the topology says)")
+	f.StringVar(&o.guarantee, "guarantee", "", guaranteeUsage)
 	f.Var(&o.parallel, "parallel", "tasks of components, as in count=4,split=2")
 	o.tuning(f)
 	f.DurationVar(&o.config.StopTimeout, "stop-timeout", 30*time.Second, "for what is open when the run is interrupted")
@@ -113,6 +113,8 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus at this address, as in 127.0.0.1:9090; port 0: any that is free")
 	f.BoolVar(&o.config.MetricsPerTask, "metrics-per-task", false, "show in them each task by itself")
 }
+
+const guaranteeUsage = "at-most-once or at-least-once, of a topology that is not exactly-once (default: as the topology says)"
 
 // tuning are those of them that a topology is also submitted with.
 func (o *runOptions) tuning(f *pflag.FlagSet) {
@@ -209,6 +211,8 @@ func (o *runOptions) build() (Config, error) {
 		c.Guarantee = new(topology.AtLeastOnce)
 	case topology.AtMostOnce.String():
 		c.Guarantee = new(topology.AtMostOnce)
+	case topology.ExactlyOnce.String():
+		errs = append(errs, errors.New("--guarantee is exactly-once: that is what a topology of package trident is without the flag, and no other can be"))
 	default:
 		wrong("guarantee", strconv.Quote(o.guarantee), "at-most-once or at-least-once")
 	}
@@ -250,7 +254,7 @@ func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 	r, err := Start(c.Context(), t, config)
 	switch {
 	case err == nil:
-	case errors.Is(err, ErrState):
+	case errors.Is(err, ErrState), errors.As(err, new(*unreached)):
 		return &runError{err}
 	case errors.Is(err, errHTTP):
 		return serveError(err)

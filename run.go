@@ -150,13 +150,16 @@ func (r *Running) Wait() (*Stats, error) {
 
 // Stats returns what the run has done so far.
 func (r *Running) Stats() *Stats {
-	elapsed := time.Since(r.began)
 	select {
 	case <-r.over:
-		elapsed = r.elapsed
+		s := readStats(r.plan, r.ms, r.elapsed)
+		if s.Batches != nil {
+			s.Batches.Now = nil // which is of before the end
+		}
+		return s
 	default:
+		return readStats(r.plan, r.ms, time.Since(r.began))
 	}
-	return readStats(r.plan, r.ms, elapsed)
 }
 
 func (r *Running) outcome(err error) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/egretstream/egret/state/disk"
 	"github.com/egretstream/egret/task"
@@ -12,9 +13,26 @@ import (
 	"github.com/egretstream/egret/trident"
 )
 
+// reachTimeout is how long the places of states may take to answer when a run starts. Later
+// they are waited for.
+const reachTimeout = 15 * time.Second
+
+// An unreached is an error of Start that is of the place of a state, and of no mistake.
+type unreached struct{ err error }
+
+func (u *unreached) Error() string { return u.err.Error() }
+func (u *unreached) Unwrap() error { return u.err }
+
 // openState opens the state directory, if there is one, and gives set what an
 // earlier run has left in it.
 func (r *Running) openState(ctx context.Context, set *task.Settings) (err error) {
+	if r.plan.Guarantee == topology.ExactlyOnce {
+		ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+		defer cancel()
+		if err := trident.Reach(ctx, r.plan); err != nil {
+			return &unreached{fmt.Errorf("topology %s: %w", r.plan.Topology, err)}
+		}
+	}
 	if r.config.StateDir == "" {
 		if r.plan.Guarantee == topology.ExactlyOnce && set.Records == nil { // a hook may have its own
 			set.Records = disk.MemoryRecords()

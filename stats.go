@@ -57,7 +57,7 @@ type BatchStat struct {
 	Failed    int64 `json:"failed"`   // batches in which user code has failed
 	// Causes are why rounds have begun: start, death, moved, failure, timeout, unknown entry.
 	Causes map[string]int64 `json:"causes"`
-	// Now is how the coordinator was up to 100 ms ago; nil: it has not begun.
+	// Now is how the coordinator was up to 100 ms ago; nil: it has not begun, or the run has ended.
 	Now *metrics.BatchesNow `json:"now,omitempty"`
 }
 

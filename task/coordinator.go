@@ -22,6 +22,7 @@ type coordTask struct {
 	alarm   time.Duration      // when the next timer fires; 0: none is set
 	silent  bool               // it has said that the record fails, and nothing was committed since
 	plans   int                // that machines were made of
+	quiet   bool               // the last plan has come when nothing was under way
 	showing bool               // a timer is set, to show how it is
 	asked   uint64             // changes of the record, of the log
 	begins  bool               // the last of them is Begin
@@ -64,6 +65,7 @@ func (t *coordTask) Start(ctx actor.Context) {
 // begin makes the machine, of a first or another plan. What another one has asked for
 // and is not answered is in the record or will be refused, for this one begins an epoch.
 func (t *coordTask) begin() {
+	t.quiet = t.halt > 0 && t.machine != nil && t.machine.Idle()
 	t.machine = batch.NewCoordinator(roles(t.plan), batch.Settings{
 		Ahead: t.set.MaxBatches, Patience: t.set.MessageTimeout, MaxReplays: t.set.MaxReplays,
 	})

@@ -43,10 +43,14 @@ func (t *coordTask) show() {
 }
 
 // cause is why a round has begun. The first one of a machine for another plan has begun
-// because tasks were moved.
+// because tasks were moved; if that did not wait until nothing was under way, their node
+// has died.
 func (t *coordTask) cause(e *batch.Event) batch.Cause {
 	if e.Cause == batch.Start && t.plans > 1 && e.Round == 1 {
-		return batch.Moved
+		if t.quiet {
+			return batch.Moved
+		}
+		return batch.Death
 	}
 	return e.Cause
 }

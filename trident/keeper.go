@@ -35,7 +35,7 @@ type anyKeeper interface {
 	settle(ctx context.Context, committed tuple.TxID) error
 	join(ctx context.Context, j *bolt.Join) error
 	commit(ctx context.Context, b tuple.BatchID) (bolt.Written, error)
-	filled(ctx context.Context, topology string) error
+	look(ctx context.Context, topology string, empty bool) error
 	lookup(ctx context.Context, topology string, committed tuple.TxID, last []tuple.TxID, keys []string) ([]json.RawMessage, error)
 }
 

@@ -78,7 +78,7 @@ func TestCommitRefuses(t *testing.T) {
 	k, e := keeperOf(t, 1)
 	add(k, 1, "a", "b")
 	_, err := k.commit(t.Context(), tuple.BatchID{Attempt: tuple.Attempt{Epoch: 1, Round: 2}, Tx: 1})
-	require.ErrorContains(t, err, "state last in empty, batch 1 of attempt 1.2: the task has joined attempt 1.1")
+	require.ErrorContains(t, err, "state last in empty: the task has joined attempt 1.1")
 	require.Nil(t, e.wrote)
 
 	k, e = keeperOf(t, tuple.KeyGroups)

@@ -123,37 +123,6 @@ func (s *State[K, V]) nothing(tx tuple.TxID) error {
 	return s.about(fmt.Errorf("%w: nothing is here of what batch %d has written: a state in memory ends with its process, and one on a disk is where its task is", state.ErrLost, tx))
 }
 
-// Filled returns the error that a state of a plan which comes of [New] has values; nil if
-// none has. A record that knows nothing of them does not fit, see state.ErrLost.
-func Filled(ctx context.Context, p *topology.Plan) error {
-	for i := range p.Components {
-		if n := &p.Components[i]; n.Stateful {
-			if b, is := n.Bolt().(*stateBody); is {
-				if err := b.keeper.filled(ctx, p.Topology); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-func (k *keeper[K, A, V]) filled(ctx context.Context, topology string) error {
-	r, err := k.st.Open(ctx, topology, Latest)
-	if errors.Is(err, state.ErrNone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	some := false
-	if err = r.All(ctx, func(K, V) bool { some = true; return false }); err == nil && some {
-		err = k.st.about(errors.New("it has values"))
-	}
-	return err
-}
-
 // keyFrom makes a key of text.
 func keyFrom[K comparable](text string) (k K, err error) {
 	switch p := any(&k).(type) {
