@@ -88,7 +88,7 @@ var rows = []row{
 	{without(noCheck), ageingStores, 6, ""},
 	{without(noCheck), func(c *config) { c.memory, c.stores, c.likely, c.faults = true, false, killing, 8 }, 10, ""},
 	{without(txidOnly), ageingStores, 624, ""},
-	{without(fencedWaits), resets(killing), 1, ""},
+	{without(fencedWaits), resets(killing), 2, ""},
 	{without(fencedStops), resets(replacing), 1, "to stop is an entry, too, and that of who was replaced is refused"},
 	{without(idleSilent), nil, 1, ""},
 	{without(equalsBefore), nil, 1, ""},
