@@ -103,8 +103,12 @@ func (c *Coordinator) repeat() {
 		switch c.phase {
 		case Joining:
 			if !c.joined[i] {
-				c.order(id, Order{Kind: Join, BatchID: tuple.BatchID{Tx: c.record.Committed}, View: c.view,
-					Positions: c.positions[r.Component], Last: c.last[r.Component]})
+				o := Order{Kind: Join, BatchID: tuple.BatchID{Tx: c.record.Committed}, View: c.view,
+					Positions: c.positions[r.Component], Last: c.last[r.Component]}
+				if r.Kind == Stateful && c.record.Fixed != nil {
+					o.Fixed = Ranges{}
+				}
+				c.order(id, o)
 			}
 		case Finishing:
 			if c.lives[i] != 0 {

@@ -40,7 +40,8 @@ type Order struct {
 	// Last is as in bolt.Join; of Join, for stateful tasks. Nil: nothing was ever written.
 	Last []tuple.BatchID
 	// Fixed, if not nil, is what the batch has of the component's splits; of Begin, for
-	// transactional spouts.
+	// transactional spouts. Of Join, for stateful tasks, it is empty, and not nil if the
+	// record has the ranges of the batch behind the last committed one.
 	Fixed Ranges
 }
 

@@ -84,6 +84,9 @@ type Join struct {
 	// the record has it. It is tuple.KeyGroups long, or nil if nothing was ever written. Not
 	// to be changed.
 	Last []tuple.BatchID
+	// Fixed: the record says what batch Committed+1 has of transactional spouts. Before it
+	// says so, none of the batch is written (T13).
+	Fixed bool
 }
 
 // Written is what Commit has written.

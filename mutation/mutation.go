@@ -136,6 +136,7 @@ const (
 	FirstMarkerCompletes
 	SettledUnawaited
 	TxidAlone
+	AheadUnfixed
 	AnyOlder
 
 	// Several nodes.
@@ -252,6 +253,7 @@ var names = [end]struct{ name, doc string }{
 	FirstMarkerCompletes: {"first-marker-completes", "T6: a batch is complete when the first of its markers has come"},
 	SettledUnawaited:     {"settled-unawaited", "T17: what reads a state does not wait until the batch before is committed"},
 	TxidAlone:            {"txid-alone", "T15: a join compares the batch that a store has, and not its attempt"},
+	AheadUnfixed:         {"ahead-unfixed", "T13: a store without values before may have a batch of which the record has no ranges"},
 	AnyOlder:             {"any-older", "T11: a store takes a write on top of any older batch, also of one that the task has not left there"},
 
 	StaleReport:     {"stale-report", "that a node's tasks have ended is believed whichever plan they have ended in"},

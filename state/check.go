@@ -20,8 +20,11 @@ func (j *Join) Check(group uint16, fence tuple.Fence, last tuple.BatchID) (ahead
 	switch {
 	case last == want, last.Tx == want.Tx && mutation.Is(mutation.TxidAlone):
 		return false, nil
-	case last.Tx == j.Committed+1:
+	case last.Tx == j.Committed+1 && (j.Undo || j.Fixed || mutation.Is(mutation.AheadUnfixed)):
 		return true, nil
+	case last.Tx == j.Committed+1:
+		return false, fmt.Errorf("%w: key group %d has %s last, and the record does not say what that batch has, so it is not one of this record, in which batch %d is the last one",
+			ErrLost, group, written(last), j.Committed)
 	case last.Tx < want.Tx:
 		return false, fmt.Errorf("%w: key group %d has %s last, and %s was acknowledged: it has lost that, or is not the store that had it",
 			ErrLost, group, written(last), written(want))

@@ -68,9 +68,9 @@ type Store interface {
 	// j.Last of that group, or be of batch j.Committed+1, whichever attempt. A group that has
 	// that is undone if j.Undo: all its rows which that batch has changed get back the value
 	// before (T12) and the batch of j.Last for their Tx, or are gone if they had none, and
-	// then the group has j.Last. If not j.Undo the batch stays, from now on as one of this
-	// attempt, and the group is among those that are returned. Any other stamp is ErrLost,
-	// and changes nothing.
+	// then the group has j.Last. If j.Fixed the batch stays, from now on as one of this
+	// attempt, and the group is among those that are returned. Any other stamp is ErrLost, and
+	// so is that of batch j.Committed+1 with neither of them; that changes nothing.
 	Join(ctx context.Context, j *Join) (ahead tuple.Groups, err error)
 	// Get returns the rows of keys, in their order. A key without a row has the zero Row.
 	// It does not look at fences.
@@ -120,6 +120,9 @@ type Join struct {
 	Committed tuple.TxID
 	Last      []tuple.BatchID // stamps of the record, by group, of batches up to Committed; nil: nothing was ever written
 	Undo      bool            // rows have Prev
+	// Fixed: not Undo, and the record has the ranges of batch Committed+1 (T13), so that it
+	// may have been written; or it is of no account what such a batch had.
+	Fixed bool
 }
 
 // A Write is what a batch changes.

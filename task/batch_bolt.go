@@ -232,7 +232,7 @@ func (t *boltTask) tryJoin() {
 	}
 	x.busy = true
 	state, alive := x.state, t.alive
-	j := &bolt.Join{Fence: tuple.Fence{Attempt: m.Attempt, Life: t.life}, Committed: m.Tx, Last: m.Last}
+	j := &bolt.Join{Fence: tuple.Fence{Attempt: m.Attempt, Life: t.life}, Committed: m.Tx, Last: m.Last, Fixed: m.Fixed != nil}
 	x.call = t.core.block("Join", "", ".(*boltTask).tryJoin")
 	t.ctx.Block(func() any {
 		return joinDone{m.Attempt, t.calling("Join", func() error { return state.Join(alive, j) })}

@@ -192,6 +192,7 @@ func (d *drive) begin() {
 			require.NoError(d.t, s.Join(d.t.Context(), &bolt.Join{
 				Fence:     tuple.Fence{Attempt: d.attempt, Life: tuple.NewIncarnation(1, k.life)},
 				Committed: d.done, Last: d.last[d.plan.Tasks[k.id].Component],
+				Fixed: true, // its sources give a batch again as it was
 			}))
 		}
 		require.Equal(d.t, k.node.Stateful, isStateful(k.bolt))

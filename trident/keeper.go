@@ -101,7 +101,8 @@ func (k *keeper[K, A, V]) close() error { return k.store.Close() }
 func (k *keeper[K, A, V]) join(ctx context.Context, j *bolt.Join) error {
 	k.cache.clear() // an undone value may be in it
 	k.fence, k.next, k.behind = j.Fence, j.Committed+1, tuple.Groups{}
-	ahead, err := k.store.Join(ctx, &state.Join{Fence: j.Fence, Groups: k.own, Committed: j.Committed, Last: j.Last, Undo: k.st.kind == Opaque})
+	ahead, err := k.store.Join(ctx, &state.Join{Fence: j.Fence, Groups: k.own, Committed: j.Committed, Last: j.Last,
+		Undo: k.st.kind == Opaque, Fixed: k.st.kind != Opaque && (j.Fixed || k.again)})
 	if fenced, is := errors.AsType[*state.FencedError](err); is {
 		return &bolt.FencedError{By: fenced.By, Err: err}
 	}

@@ -360,7 +360,7 @@ type gameStore struct {
 func (s *gameStore) Join(ctx context.Context, j *state.Join) (tuple.Groups, error) {
 	s.g.die(beforeJoin)
 	if s.g.storm {
-		j.Undo, s.again = false, j.Committed+1
+		j.Undo, j.Fixed, s.again = false, true, j.Committed+1
 	}
 	ahead, err := s.Store.Join(ctx, j)
 	s.g.die(afterJoin)

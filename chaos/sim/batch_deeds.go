@@ -49,7 +49,7 @@ var batchMoods = []struct {
 		"panic", "error", "break", "kill", "kill on", "kill on", "die", "linger", "linger", "crash", "crash on", "crash in", "stop", "drain", "record lost", "record fails", "record late",
 		"kill lead", "delay", "reorder", "repeat", "stall", "jump", "hang",
 	}},
-	{losing, []string{"forget", "put back"}},
+	{losing, []string{"forget", "put back", "unfix"}},
 }
 
 // losing is the mood of stores that break their word. It is drawn beside the others.
@@ -61,6 +61,9 @@ func (s *batchScene) drawLosses(r *rand.Rand) {
 	s.deeds = []batchDeed{s.drawDeed(r, one(r, "forget", "forget", "put back"))}
 	for range 1 + r.IntN(6) {
 		s.deeds = append(s.deeds, batchDeed{kind: one(r, "error", "die"), class: "written", n: 1 + r.IntN(20)})
+	}
+	if slices.ContainsFunc(s.parts, func(p batchPart) bool { return p.plain }) && chance(r, 70) {
+		s.deeds[0].kind = "unfix"
 	}
 }
 
@@ -129,7 +132,7 @@ type pendingDeed struct {
 func (r *batchRun) prepare() {
 	for _, d := range r.s.deeds {
 		switch d.kind {
-		case "kill on", "crash on", "panic", "error", "die", "crash in", "hang", "break", "linger", "put back":
+		case "kill on", "crash on", "panic", "error", "die", "crash in", "hang", "break", "linger", "put back", "unfix":
 			r.waiting = append(r.waiting, &pendingDeed{d, max(d.n, 1)})
 		case "delay", "reorder", "repeat", "record lost", "record fails", "record late":
 			// they are looked for

@@ -81,6 +81,30 @@ func (r *batchRun) putBack() {
 	}
 }
 
+// unfix does a deed that waits for a state without values before to have a batch that is
+// not committed: the process ends, and the record is as it was before it had the ranges of
+// that batch.
+func (r *batchRun) unfix() {
+	for _, d := range r.waiting {
+		if d.kind != "unfix" || d.left == 0 || r.healed || r.w.Now() < d.at || r.records.record.Fixed == nil {
+			continue
+		}
+		ahead := func(s *simState) bool {
+			return s != nil && r.s.parts[s.part].plain && slices.ContainsFunc(s.disk.last[:], func(b tuple.BatchID) bool { return b.Tx == r.records.record.Committed+1 })
+		}
+		if !slices.ContainsFunc(r.states, ahead) {
+			continue
+		}
+		d.left = 0
+		r.did(d.kind)
+		r.crash()
+		if slices.ContainsFunc(r.states, ahead) { // what it has is durable, so nothing but the ranges was lost
+			r.records.record.Fixed, r.lost = nil, r.runs
+		}
+		return
+	}
+}
+
 func sameBatches(a, b *stateImage) bool {
 	for g := range tuple.KeyGroups {
 		if a.last[g].Tx != b.last[g].Tx {

@@ -71,7 +71,7 @@ func (b *batchState) Join(ctx gocontext.Context, j *bolt.Join) error {
 		return err
 	}
 	b.fence = j.Fence
-	ahead, err := b.store.Join(ctx, &batchstate.Join{Fence: j.Fence, Groups: b.groups, Committed: j.Committed, Last: j.Last, Undo: !b.plain()})
+	ahead, err := b.store.Join(ctx, &batchstate.Join{Fence: j.Fence, Groups: b.groups, Committed: j.Committed, Last: j.Last, Undo: !b.plain(), Fixed: b.plain() && j.Fixed})
 	if err != nil {
 		if fenced, is := errors.AsType[*batchstate.FencedError](err); is {
 			return &bolt.FencedError{By: fenced.By, Err: err}

@@ -59,6 +59,7 @@ func (s *simState) apply(op func(*stateImage)) {
 	s.run.w.schedule(s.run.w.Now()+d, func() {
 		if life == s.life && number > s.first {
 			s.sync(number - s.first)
+			s.run.unfix()
 		}
 	})
 	if mutation.Is(mutation.WroteUnsynced) {

@@ -44,10 +44,15 @@ func newModel() *model {
 	return m
 }
 
-func (m *model) join(f tuple.Fence, groups []uint16, undo bool) (ahead tuple.Groups, err error) {
+func (m *model) join(f tuple.Fence, groups []uint16, undo, fixed bool) (ahead tuple.Groups, err error) {
 	for _, g := range groups {
 		if f.Less(m.groups[g].fence) {
 			return ahead, state.ErrFenced
+		}
+	}
+	for _, g := range groups {
+		if m.groups[g].last.Tx == m.committed+1 && !undo && !fixed {
+			return ahead, state.ErrLost
 		}
 	}
 	for _, g := range groups {
@@ -131,7 +136,7 @@ func property(b *bench) {
 			}
 		}
 		record := func(groups []uint16) *state.Join {
-			j := &state.Join{Fence: drawFence(), Groups: set(groups...), Committed: m.committed, Last: make([]tuple.BatchID, tuple.KeyGroups), Undo: undo}
+			j := &state.Join{Fence: drawFence(), Groups: set(groups...), Committed: m.committed, Last: make([]tuple.BatchID, tuple.KeyGroups), Undo: undo, Fixed: !undo && rapid.IntRange(0, 4).Draw(rt, "fixed") > 0}
 			for g, stamp := range m.last {
 				j.Last[g] = stamp
 			}
@@ -141,7 +146,7 @@ func property(b *bench) {
 			"join": func(rt *rapid.T) {
 				groups := rapid.SampledFrom(modelTasks).Draw(rt, "task")
 				j := record(groups)
-				want, refused := m.join(j.Fence, groups, undo)
+				want, refused := m.join(j.Fence, groups, undo, j.Fixed)
 				ahead, err := b.store.Join(b.ctx, j)
 				compare(err, refused)
 				require.Equal(rt, want, ahead)

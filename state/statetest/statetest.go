@@ -33,6 +33,7 @@ func Run(t *testing.T, backend func(t *testing.T) state.Backend) {
 		{"a batch is undone after a gap", gap},
 		{"an undone batch is written by the next attempt", rewritten},
 		{"without undo a batch stays and is written again", again},
+		{"a batch stays only if it is fixed what it has", unfixed},
 		{"what does not fit the record is refused", lost},
 		{"a join compares attempts", attempts},
 		{"a write goes on top of what its task has left", left},
@@ -386,7 +387,7 @@ func rewritten(b *bench) {
 
 func again(b *bench) {
 	f := fence(1, 1, 1)
-	j := &state.Join{Fence: f, Groups: set(7, 8)}
+	j := &state.Join{Fence: f, Groups: set(7, 8), Fixed: true}
 	join := func(want ...uint16) {
 		ahead, err := b.joinAs(j)
 		require.NoError(b, err)
@@ -410,9 +411,33 @@ func again(b *bench) {
 
 	// An undo knows of all times that the batch was written.
 	j.Fence.Round++
-	j.Undo = true
+	j.Undo, j.Fixed = true, false
 	join()
 	b.has(state.Change{Key: state.Key{Group: 7, Bytes: "a"}, Row: state.Row{Value: []byte("a0")}}, none(7, "b"), none(7, "c"))
+}
+
+// unfixed: a batch that is not undone was written before, if the record says what it has. If
+// not it is of another record, and would be passed over when it comes again.
+func unfixed(b *bench) {
+	f := fence(1, 1, 1)
+	j := &state.Join{Fence: f, Groups: set(7, 8)}
+	_, err := b.joinAs(j)
+	require.NoError(b, err, "nothing is there")
+	require.NoError(b, b.write(f, 1, row(8, "b", 1, "b1", "")))
+	j.Fence = fence(2, 1, 1)
+	_, err = b.joinAs(j)
+	require.ErrorIs(b, err, state.ErrLost)
+	require.ErrorContains(b, err, "key group 8 has batch 1 of attempt 1.1 last, and the record does not say what that batch has")
+	require.ErrorContains(b, err, b.name.String())
+	require.NoError(b, b.write(f, 2, row(7, "a", 2, "a2", "")), "the fence has not changed")
+
+	// One that was committed needs none.
+	j.Committed, j.Last = 2, make([]tuple.BatchID, tuple.KeyGroups)
+	j.Last[7], j.Last[8] = b.left[7], b.left[8]
+	ahead, err := b.joinAs(j)
+	require.NoError(b, err)
+	require.True(b, ahead.Empty())
+	b.has(row(7, "a", 2, "a2", ""), row(8, "b", 1, "b1", ""))
 }
 
 func lost(b *bench) {
@@ -453,7 +478,7 @@ func attempts(b *bench) {
 		return tuple.BatchID{Attempt: tuple.Attempt{Epoch: epoch, Round: round}, Tx: tx}
 	}
 	join := func(f tuple.Fence, undo bool, committed tuple.TxID, last tuple.BatchID) (bool, error) {
-		j := &state.Join{Fence: f, Groups: set(7), Committed: committed, Last: make([]tuple.BatchID, tuple.KeyGroups), Undo: undo}
+		j := &state.Join{Fence: f, Groups: set(7), Committed: committed, Last: make([]tuple.BatchID, tuple.KeyGroups), Undo: undo, Fixed: !undo}
 		j.Last[7] = last
 		ahead, err := b.joinAs(j)
 		return ahead.Has(7), err

@@ -53,6 +53,7 @@ type round struct {
 	owner     [splits]int // spout task, or -1
 	positions [splits]int
 	last      [2][groups]stamp
+	fixed     bool // the record has the ranges of committed+1
 }
 
 // progress is what a coordinator knows of a txid in its round.
@@ -222,6 +223,7 @@ func (w *world) beginRound(co *coordinator, why string) {
 	for i := range w.tasks {
 		r.view[i] = co.known[i]
 	}
+	r.fixed = co.fixed.txid == r.committed+1 || w.off.has(fixChanges)
 	co.unlisted = w.unlisted
 	if w.off.has(fixChanges) {
 		co.fixed = fixing{}

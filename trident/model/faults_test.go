@@ -25,6 +25,10 @@ func (w *world) fault() {
 		w.loseRecord()
 		return
 	}
+	if w.unfix && !w.storeFault && w.record.fixed.txid == w.record.committed+1 {
+		w.loseFix()
+		return
+	}
 	h := w.likely
 	if w.chance(2) {
 		h = harm(w.r.IntN(int(harms)))
@@ -80,12 +84,26 @@ func (w *world) fault() {
 func (w *world) loseRecord() {
 	w.tell("the record is lost, at txid %d of epoch %d", w.record.committed, w.record.epoch)
 	w.saw["a lost record"]++
+	w.record = record{place: w.record.place, since: w.record.since}
+	w.history = nil
+	w.beginAnew()
+}
+
+// loseFix has a new run begin, with a record from before the ranges of the next batch.
+func (w *world) loseFix() {
+	w.tell("the record has no ranges of txid %d any more", w.record.fixed.txid)
+	w.saw["a lost fix"]++
+	w.record.fixed = fixing{}
+	w.beginAnew()
+}
+
+// beginAnew has a new run begin with another record, on the states of the one before.
+func (w *world) beginAnew() {
 	w.storeFault = true
 	for _, co := range w.coordinators {
 		co.over = true
 	}
-	w.record = record{place: w.record.place, since: w.record.since}
-	w.entries, w.history, w.moving = nil, nil, 0
+	w.entries, w.moving = nil, 0
 	for i := range w.tasks {
 		w.kill(i, w.chance(2))
 	}

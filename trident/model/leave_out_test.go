@@ -40,6 +40,11 @@ func resets(h harm) func(*config) {
 	}
 }
 
+// unfixing is a record that is put back as it was before it had ranges.
+func unfixing(c *config) {
+	c.fixed, c.shape, c.likely, c.faults, c.stores, c.memory, c.unfix = true, plain, killing, 8, false, false, true
+}
+
 func peaceful(c *config) { c.faults, c.poison, c.shape = 0, -1, reads }
 
 var rows = []row{
@@ -78,9 +83,11 @@ var rows = []row{
 	{without(noUndo), honest(killing), 10, ""},
 	{without(undoToTxid), nil, 47, ""},
 	{without(noFix), fixedRanges(killing), 16, ""},
+	{without(noFix, aheadUnfixed), fixedRanges(killing), 16, ""},
 	{without(fixChanges), fixedRanges(killing), 17, ""},
 	{without(fixNotKept), fixedRanges(killing), 17, ""},
 	{without(readNewest), func(c *config) { c.shape, c.likely, c.faults = reads, killing, 8 }, 21, ""},
+	{without(aheadUnfixed), unfixing, 11, ""},
 	{without(fixedGoesOn), fixedRanges(unreading), 6, ""},
 	{without(dirtyPositions), nil, 1, ""},
 	{without(forgetVanished), likely(unlisting), 9, ""},

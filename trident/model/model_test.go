@@ -61,6 +61,24 @@ func TestLostRecord(t *testing.T) {
 	require.Greater(t, halts*3, lost) // in many nothing was written before, or all is read after
 }
 
+// The same with the ranges of a batch that a store has already.
+func TestLostFix(t *testing.T) {
+	lost, halts := 0, 0
+	for s := uint64(1); s <= 2000; s++ {
+		c := draw(s, 0)
+		unfixing(&c)
+		w := newWorld(c, nil)
+		r := w.run()
+		require.True(t, r.good(), "seed %d: %s, %s", s, r.outcome, r.detail)
+		lost += w.saw["a lost fix"]
+		if r.outcome == halted && r.record.stopped == "store" {
+			halts++
+		}
+	}
+	t.Logf("%d records were put back, %d runs have stopped", lost, halts)
+	require.Greater(t, halts*10, lost) // in most nothing of the batch was written
+}
+
 // A seed is the whole of a run.
 func TestSeedIsARun(t *testing.T) {
 	for s := uint64(1); s <= 50; s++ {

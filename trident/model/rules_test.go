@@ -45,13 +45,14 @@ const (
 	noChecksum         // T11: a torn entry of a store's log is taken as it is
 	anyOlder           // T11: any older txid will do, also one that the task has not left there
 
-	noUndo      // T12: Storm's opaque rule to the letter
-	undoToTxid  // T12: the last write of a group that was undone is said to be the committed txid
-	noFix       // T13: ranges are not recorded before commit
-	fixChanges  // T13: recorded ranges may be changed
-	fixNotKept  // T13: a spout does not keep to recorded ranges (an opaque one)
-	readNewest  // T13: a state without previous values is read for a write
-	fixedGoesOn // T14: a batch with recorded ranges goes on without a split
+	noUndo       // T12: Storm's opaque rule to the letter
+	undoToTxid   // T12: the last write of a group that was undone is said to be the committed txid
+	noFix        // T13: ranges are not recorded before commit
+	fixChanges   // T13: recorded ranges may be changed
+	fixNotKept   // T13: a spout does not keep to recorded ranges (an opaque one)
+	readNewest   // T13: a state without previous values is read for a write
+	aheadUnfixed // T13: a store may be ahead without recorded ranges
+	fixedGoesOn  // T14: a batch with recorded ranges goes on without a split
 
 	dirtyPositions // T14: a spout goes on from where it was
 	forgetVanished // T14: a split that is not there loses its position
@@ -83,7 +84,7 @@ var ruleNames = strings.Fields(`roundOnly readBeforeEpoch failAtOnce roundDuring
 	staleKeepsCredit keepTotal heldKeepsCredit markerNotInOrder noEpoch noTxid
 	recordFirst wroteBeforeDurable commitAhead noReady
 	noFence fenceOutside fenceNoIncarnation joinedEarly noChecksum anyOlder
-	noUndo undoToTxid noFix fixChanges fixNotKept readNewest fixedGoesOn
+	noUndo undoToTxid noFix fixChanges fixNotKept readNewest aheadUnfixed fixedGoesOn
 	dirtyPositions forgetVanished positionsFirst noCheck txidOnly fencedWaits fencedStops idleSilent equalsBefore
 	readAhead liveUncommitted moveBusy moveUnconditional openAnyCopy viewBehindPlan countDeaths`)
 

@@ -115,7 +115,7 @@ func (w *world) joinStore(t *table, o *op) bool {
 		told := o.round.last[w.slot(o.task.id)][g]
 		switch have := t.last[g]; {
 		case w.off.has(noCheck), have == told, have.txid == told.txid && w.off.has(txidOnly):
-		case have.txid == c+1:
+		case have.txid == c+1 && (!w.fixed || o.round.fixed || w.off.has(aheadUnfixed)):
 			undo = true
 		default:
 			w.saw["a store that lost"]++

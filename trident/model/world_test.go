@@ -51,6 +51,7 @@ type config struct {
 	stores    bool // stores may lose what they have acknowledged
 	memory    bool // stores end with their task
 	resets    bool // the record is lost once, and one that has nothing takes its place
+	unfix     bool // once, the record is put back as it was before it had ranges
 	poison    int  // id that fails, or -1
 	poisonFor int  // times, or -1 for ever
 }
