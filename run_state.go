@@ -56,6 +56,9 @@ func (r *Running) openState(ctx context.Context, set *task.Settings) (err error)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrState, errors.Join(err, r.state.Close()))
 		}
+		if err := fit(records, r.plan, r.config.StateDir); err != nil {
+			return fmt.Errorf("%w: %w", ErrState, errors.Join(err, r.state.Close()))
+		}
 		set.Records, r.resumed = records, records.Record().Committed > 0
 	}
 	set.Store, set.Positions = r.state, r.state.Positions()

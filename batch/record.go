@@ -43,7 +43,8 @@ type Record struct {
 	// those of transactional spouts (T13).
 	Fixed map[string]Ranges `json:"fixed,omitempty"`
 	// Last is the last batch that has written to each key group, by stateful component:
-	// tuple.KeyGroups long (T15).
+	// tuple.KeyGroups long (T15). Every state is there that a batch was committed with, also
+	// if none has written to it.
 	Last map[string][]tuple.TxID `json:"last,omitempty"`
 	// Attempts say which attempt has committed the batches of Last: each the first one of
 	// its attempt and of those until the next. See Stamps.

@@ -55,6 +55,21 @@ func (r *Record) wrote(id tuple.BatchID, groups map[string]tuple.Groups) {
 		return
 	}
 	r.Attempts = append(r.Attempts, id)
+	r.forgetAttempts()
+}
+
+// Without returns the record without what it has of some states.
+func (r *Record) Without(states []string) *Record {
+	c := r.Clone()
+	for _, name := range states {
+		delete(c.Last, name)
+	}
+	c.forgetAttempts()
+	return c
+}
+
+// forgetAttempts forgets those none of whose batches is in Last.
+func (r *Record) forgetAttempts() {
 	used := make([]bool, len(r.Attempts))
 	for _, last := range r.Last {
 		for _, tx := range last {

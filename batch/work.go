@@ -341,6 +341,12 @@ func (c *Coordinator) commit(w *work) *Commit {
 			positions[component][split] = r.To
 		}
 	}
+	for i := range c.roles { // the record knows each state from its first batch on, written or not
+		r := &c.roles[i]
+		if _, is := w.written[r.Component]; r.Kind == Stateful && !is && c.record.Last[r.Component] == nil {
+			w.written[r.Component] = tuple.Groups{}
+		}
+	}
 	return &Commit{Tx: w.tx, Round: c.attempt.Round, Positions: positions, Written: w.written}
 }
 

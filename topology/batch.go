@@ -52,6 +52,23 @@ func (c *Component) Local() *Component {
 	return c
 }
 
+// FromHere declares that the state of c may begin in the middle of the input: where a run
+// goes on with an earlier one's batches and positions, which know nothing of it. Without it
+// such a run is refused, as a state may just have been given another name.
+func (c *Component) FromHere() *Component {
+	c.fromHere = true
+	return c
+}
+
+// Dropped says that earlier versions of an exactly-once topology had components of these
+// names, sources or states, that it has no more. Without it a run that goes on from them is
+// refused, as a component may just have been given another name.
+//
+// The positions of a source that was dropped are kept: if it is back one day it is read on
+// from there. What is known of a state is forgotten with the first run without it: it cannot
+// come back, but as a new one with FromHere, when what its store has is removed.
+func (b *Builder) Dropped(names ...string) { b.dropped = append(b.dropped, names...) }
+
 // Settled makes s a subscription whose tuples are executed only when all batches before
 // theirs are committed: what they read of a state then does not change any more. It is
 // for exactly-once topologies.
@@ -69,6 +86,8 @@ func (k *checker) batches(o *Options) {
 			switch {
 			case c.local && !c.stateful:
 				k.at(c, ErrGuarantee, "", "", "Local is for topologies that are %v, and this one is %v", ExactlyOnce, g)
+			case c.fromHere && !c.stateful:
+				k.at(c, ErrGuarantee, "", "", "FromHere is for topologies that are %v, and this one is %v", ExactlyOnce, g)
 			case c.stateful:
 				k.at(c, ErrGuarantee, "", "", "Stateful is for topologies that are %v, and this one is %v", ExactlyOnce, g)
 			case slices.ContainsFunc(c.inputs, func(s Subscription) bool { return s.settled }):
@@ -89,6 +108,10 @@ func (k *checker) batches(o *Options) {
 			k.at(c, ErrGuarantee, "", "", "Stateful is for bolts")
 		case c.local && !c.stateful:
 			k.at(c, ErrGuarantee, "", "", "Local is for bolts that are Stateful")
+		case c.fromHere && !c.stateful:
+			k.at(c, ErrGuarantee, "", "", "FromHere is for bolts that are Stateful")
+		case slices.Contains(k.b.dropped, c.name):
+			k.at(c, ErrName, "", "", "it is there, and among those that were Dropped")
 		case c.replay > NonTransactional:
 			k.at(c, ErrGuarantee, "", "", "there is no kind of batches %d", c.replay)
 		case c.replay != Opaque && c.kind != spoutKind:

@@ -22,6 +22,7 @@ type Builder struct {
 	userErrs   []error
 	guarantee  Guarantee
 	noTaps     bool
+	dropped    []string
 	components []*Component          // declared, in that order
 	handles    map[string]*Component // of the first of each name, or not declared yet
 }
@@ -123,6 +124,7 @@ type Component struct {
 	inputs   []Subscription
 	stateful bool
 	local    bool
+	fromHere bool
 	replay   Replay
 }
 

@@ -71,8 +71,9 @@ type Plan struct {
 	Guarantee  Guarantee
 	NoTaps     bool // nobody may look at tuples
 	Epoch      uint32
-	Components []Node // in topological order, spouts and queues first where the order is free
-	Tasks      []Task // by TaskID
+	Components []Node   // in topological order, spouts and queues first where the order is free
+	Tasks      []Task   // by TaskID
+	Dropped    []string // components that earlier versions had
 }
 
 // A Task is one instance of a component.
@@ -100,6 +101,7 @@ type Node struct {
 	Coordinates bool   // it is the coordinator of the batches, and has no code of its own
 	Stateful    bool   // its bolt is a bolt.Stateful
 	Local       bool   // what that writes is in the memory or on the disk of one node
+	FromHere    bool   // and may begin in the middle of the input
 	Batches     Replay // how batches of a spout come again
 }
 

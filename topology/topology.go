@@ -74,7 +74,7 @@ func (t *Topology) run(given map[string][]string) *Builder {
 // compile turns components without mistakes into a plan.
 func (b *Builder) compile(name string, o *Options) *Plan {
 	order := b.order()
-	p := &Plan{Topology: name, Guarantee: b.guarantee, NoTaps: b.noTaps, Epoch: o.Epoch, Components: make([]Node, len(order))}
+	p := &Plan{Topology: name, Guarantee: b.guarantee, NoTaps: b.noTaps, Epoch: o.Epoch, Components: make([]Node, len(order)), Dropped: b.dropped}
 	if o.Guarantee != nil {
 		p.Guarantee = *o.Guarantee
 	}
@@ -83,7 +83,7 @@ func (b *Builder) compile(name string, o *Options) *Plan {
 		at[c] = i
 		n := &p.Components[i]
 		*n = Node{Name: c.name, Source: c.source, Queue: c.queue, Bolt: c.factory, Parallel: c.parallel, Every: c.every, Holds: c.holds, Streams: c.streams,
-			Stateful: c.stateful, Local: c.local, Batches: c.replay}
+			Stateful: c.stateful, Local: c.local, FromHere: c.fromHere, Batches: c.replay}
 		if n.Dead = c.dead && len(c.streams) > 0; n.Dead {
 			n.Streams = append(slices.Clone(c.streams), c.deadLetters())
 		}

@@ -67,6 +67,10 @@ func (b *Builder) Check(err error) { b.b.Check(err) }
 // topology.Builder.
 func (b *Builder) NoTaps() { b.b.NoTaps() }
 
+// Dropped says that earlier versions of the topology had sources or states of these names,
+// which it has no more; see topology.Builder.
+func (b *Builder) Dropped(names ...string) { b.b.Dropped(names...) }
+
 func (b *Builder) mistake(err error, format string, args ...any) {
 	b.b.Check(&mistake{fmt.Sprintf(format, args...), err})
 }

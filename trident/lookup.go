@@ -71,7 +71,7 @@ func (k *keeper[K, A, V]) lookup(ctx context.Context, topology string, committed
 		}
 	}
 	values = make([]json.RawMessage, len(keys))
-	if last == nil {
+	if !slices.ContainsFunc(last, func(tx tuple.TxID) bool { return tx > 0 }) {
 		return values, nil // and nothing is made where the state is to be
 	}
 	r, err := k.st.Open(ctx, topology, committed)

@@ -255,6 +255,9 @@ func (b *Builder) declare(all []*component) {
 		if slices.ContainsFunc(c.nodes, func(n *node) bool { return n.state != nil }) {
 			d.Stateful()
 		}
+		if slices.ContainsFunc(c.nodes, func(n *node) bool { return n.state != nil && n.state.here }) {
+			d.FromHere()
+		}
 		if slices.ContainsFunc(c.nodes, func(n *node) bool { return n.state != nil && n.state.local }) {
 			d.Local()
 		}

@@ -18,6 +18,7 @@ type State[K comparable, V any] struct {
 	backend state.Backend
 	kind    Kind
 	inexact bool
+	here    bool
 	cached  int
 }
 
@@ -38,6 +39,15 @@ func (s *State[K, V]) Inexact() *State[K, V] {
 	return &c
 }
 
+// FromHere returns the state with leave to begin in the middle of the input, in a topology
+// that goes on with an earlier run's batches, which know nothing of it. Without it such a
+// run is refused. It has no meaning from the first batch on that the state is in.
+func (s *State[K, V]) FromHere() *State[K, V] {
+	c := *s
+	c.here = true
+	return &c
+}
+
 // Cached returns the state with at most so many keys kept in the memory of each task, at least 2:
 // they are not read from the store again. Without it they are [DefaultCached].
 func (s *State[K, V]) Cached(keys int) *State[K, V] {
@@ -53,6 +63,7 @@ type stateNode struct {
 	is      string // its types
 	inexact bool
 	local   bool // only one node has it
+	here    bool // it may begin in the middle
 	again   bool // a batch that comes again may have other keys, and nothing is undone
 }
 
@@ -136,7 +147,7 @@ func keep[K comparable, T, A, V any](s *Stream[Pair[K, T]], st *State[K, V], fir
 		}
 	})
 	out.n.name = st.name
-	out.n.state = &stateNode{name: st.name, kind: st.kind, is: st.types(), inexact: st.inexact}
+	out.n.state = &stateNode{name: st.name, kind: st.kind, is: st.types(), inexact: st.inexact, here: st.here}
 	_, out.n.state.local = st.backend.(state.Local)
 	st.check(s.b)
 	return out

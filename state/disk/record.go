@@ -89,6 +89,13 @@ func (r *Records) Append(_ context.Context, e *batch.Entry) error {
 	return r.apply(e)
 }
 
+// Forget forgets what the record has of some states, durably, and nothing else.
+func (r *Records) Forget(states []string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.keep(r.record.Without(states))
+}
+
 // Record returns the record as it is now.
 func (r *Records) Record() *batch.Record {
 	r.mu.Lock()
@@ -105,6 +112,10 @@ func (r *Records) apply(e *batch.Entry) error {
 	if err := next.Apply(e); err != nil {
 		return err
 	}
+	return r.keep(next)
+}
+
+func (r *Records) keep(next *batch.Record) error {
 	b, err := encodeRecord(next)
 	if err != nil {
 		return err
