@@ -58,6 +58,7 @@ func TestResetOfFilledStates(t *testing.T) {
 	s, err = Run(t.Context(), visited(back), reset)
 	require.NoError(t, err)
 	require.EqualValues(t, 3, s.Batches.Messages)
+	require.Nil(t, s.Batches.Now, "nothing is under way when it is over")
 }
 
 // away is a place that nobody answers at.

@@ -122,6 +122,7 @@ func TestCommandRuns(t *testing.T) {
 		{"--times x", ExitUsage, "", `parameter "times"`},
 		{"--times -1", ExitUsage, "", "times must not be negative"},
 		{"--tiems 1", ExitUsage, "", "unknown flag: --tiems"},
+		{"--guarantee exactly-once", ExitUsage, "", `--guarantee is exactly-once: that is what a topology of package trident is without the flag`},
 		{"--guarantee sometimes", ExitUsage, "", `--guarantee is "sometimes": use at-most-once or at-least-once`},
 		{"--parallel nobody=2", ExitUsage, "", "nobody"},
 		{"--parallel out=0", ExitUsage, "", "out"},

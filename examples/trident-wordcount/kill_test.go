@@ -196,6 +196,15 @@ func (k *killing) counts(r *batch.Record) (all map[string]int64, ahead bool) {
 	return all, ahead
 }
 
+// What is no flag is not passed over.
+func TestArgument(t *testing.T) {
+	k := newKilling(t)
+	k.start("book.txt")
+	<-k.ended
+	require.Equal(t, 2, k.cmd.ProcessState.ExitCode())
+	require.Equal(t, "trident-wordcount: unknown argument \"book.txt\": it takes flags only, see --help\n", k.errs.String())
+}
+
 // A process is killed at any moment, and another one goes on, again and again. Behind each
 // kill the state has the words of the text up to the committed position, each once, and
 // so has the end. Five times in short, fifty with EGRET_LONG=1.
