@@ -173,3 +173,29 @@ func (w *stubborn) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
+
+// A repeating source lists its first split twice.
+type repeating struct{ numbers }
+
+func (s *repeating) Splits(ctx context.Context) ([]spout.Split, error) {
+	all, err := s.numbers.Splits(ctx)
+	return append(all, all[0]), err
+}
+
+// A split that is listed twice is not read by two who write one position.
+func TestSplitTwice(t *testing.T) {
+	for _, g := range []topology.Guarantee{topology.AtLeastOnce, topology.AtMostOnce, topology.ExactlyOnce} {
+		t.Run(g.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				source := &repeating{numbers{n: 10, splits: 2}}
+				top := straight(source, func(tuple.Tuple, *bolt.Collector) error { return nil })
+				if g == topology.ExactlyOnce {
+					top = countNumbers(source, newExactCounts())
+				}
+				s, err := run(t, top, egret.Config{Guarantee: &g})
+				require.ErrorContains(t, err, `spout in: the source lists split "0" twice`)
+				require.Zero(t, s.Input)
+			})
+		})
+	}
+}

@@ -27,7 +27,7 @@ import (
 type Source interface {
 	// Splits lists the parts that can be read independently. Every task calls it
 	// when it starts and takes its share, so it must list the same splits in the
-	// same order each time.
+	// same order each time, each once.
 	Splits(ctx context.Context) ([]Split, error)
 	// Open returns a reader of the split from the position, which is one that a
 	// reader of the split returned before, or "" for the beginning.

@@ -96,8 +96,23 @@ func (t *spoutTask) list() {
 	t.ctx.Block(func() any {
 		var splits []spout.Split
 		err := t.calling("Splits", func() (err error) { splits, err = source.Splits(ctx); return err })
+		if err == nil {
+			err = oneOfEach(splits)
+		}
 		return splitsRead{b, splits, err}
 	})
+}
+
+// oneOfEach returns an error if a split is there twice: they would have one position.
+func oneOfEach(splits []spout.Split) error {
+	seen := make(map[spout.Split]bool, len(splits))
+	for _, s := range splits {
+		if seen[s] {
+			return fmt.Errorf("the source lists split %.200q twice: each is to have a name of its own, by which its position is known", s)
+		}
+		seen[s] = true
+	}
+	return nil
 }
 
 func (t *spoutTask) callOpen(r *reading) {
