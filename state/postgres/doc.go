@@ -7,7 +7,7 @@
 // there.
 //
 //	egret.version    of this layout: 2
-//	egret.states     id, topology, name
+//	egret.states     id, topology, name; not to be deleted while there are fences
 //	egret.fences     state, grp, epoch, round, life: who may write to a key group;
 //	                 txid, txid_epoch, txid_round: the last batch that has, and its attempt;
 //	                 committed: what its task has last said of all batches; undo: whether

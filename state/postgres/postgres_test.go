@@ -36,6 +36,7 @@ func TestPostgres(t *testing.T) {
 		{"the view of states without undo", lastView},
 		{"many make the schema at once", createdOnce},
 		{"another layout is refused", otherLayout},
+		{"what is written belongs to a state that is there", deletedState},
 		{"a user who may not create uses what is there", poorUser},
 		{"a zombie that does nothing holds up nobody", idleZombie},
 		{"a commit whose answer is lost is not said again", lostCommit},
@@ -400,3 +401,33 @@ func TestPasswordsAreNotShown(t *testing.T) {
 
 // Of a server that does not wait for its disk.
 func BenchmarkStore(b *testing.B) { statetest.Bench(b, URL(postgrestest.Start(b))) }
+
+// deletedState: somebody deletes what names the states. The next one who opened the state
+// would find an empty one, and the one who has it open would go on with what nobody finds.
+func deletedState(t *testing.T, url string) {
+	s := open(t, url, counts)
+	f := join(t, s, 1, 0, 0, true)
+	first := &state.Write{Fence: f, Tx: 1, Rows: []state.Change{{Key: state.Key{Group: 1, Bytes: "a"}, Row: state.Row{Value: []byte("x")}}}}
+	require.NoError(t, s.Write(t.Context(), first))
+	c, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer c.Close(t.Context())
+	for _, sql := range []string{"DELETE FROM egret.states", "TRUNCATE egret.states"} {
+		_, err = c.Exec(t.Context(), sql)
+		require.ErrorContains(t, err, "foreign key constraint", sql)
+	}
+	require.Equal(t, []string{"wordcountcounts"}, query(t, url, "SELECT topology || name FROM egret.states"))
+
+	// With everything that it refers to it goes, and then nobody goes on.
+	exec(t, url, "TRUNCATE egret.states CASCADE")
+	first.Tx, first.Last = 2, make([]tuple.BatchID, tuple.KeyGroups)
+	first.Last[1] = tuple.BatchID{Attempt: f.Attempt, Tx: 1}
+	require.ErrorIs(t, s.Write(t.Context(), first), state.ErrFenced)
+	j := &state.Join{Fence: f, Undo: true}
+	j.Groups.Add(1)
+	_, err = s.Join(t.Context(), j)
+	require.ErrorContains(t, err, "foreign key constraint")
+	j.Committed, j.Last = 1, first.Last
+	_, err = open(t, url, counts).Join(t.Context(), j)
+	require.ErrorIs(t, err, state.ErrLost)
+}

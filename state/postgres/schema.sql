@@ -10,9 +10,11 @@ CREATE TABLE egret.states (
 	UNIQUE (topology, name)
 );
 
--- All fences of a task change with each batch: room for that on the same page.
+-- All fences of a task change with each batch: room for that on the same page. They keep
+-- their state from being deleted, which would be another one when it is opened again. Rows
+-- need not: nobody writes them without the fence.
 CREATE TABLE egret.fences (
-	state int NOT NULL,
+	state int NOT NULL REFERENCES egret.states,
 	grp smallint NOT NULL,
 	epoch bigint NOT NULL DEFAULT 0,
 	round bigint NOT NULL DEFAULT 0,
