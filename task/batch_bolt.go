@@ -289,7 +289,8 @@ func (t *boltTask) joinIsDone(m joinDone) {
 
 // stateFailed ends this life: nobody knows what its store has.
 func (t *boltTask) stateFailed(what string, err error) {
-	t.fail(fmt.Errorf("%s cannot %s: %w", t.m.Name, what, err), bolt.IsReject(err), true)
+	p, _ := errors.AsType[*PanicError](err)
+	t.fail(fmt.Errorf("%s cannot %s: %w", t.m.Name, what, err), bolt.IsReject(err) || p != nil && p.Misuse, true)
 }
 
 // enterBatch tells the bolt and the outbox which batch the tuples are of that come now.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -96,5 +97,28 @@ func TestLostWrite(t *testing.T) {
 		require.ErrorContains(t, err, "batch 6 of attempt 1.1 would write")
 		require.ErrorContains(t, err, "has batch 4 of attempt 1.1 last, and this task has left batch 5 of attempt 1.1 there: the store has lost that")
 		require.EqualValues(t, 6, b.writes.Load(), "nobody has tried again")
+	})
+}
+
+// A value that no state can keep ends the run at once: another life would make the same. It
+// says which key, which field and what to do.
+func TestValueThatCannotBeKept(t *testing.T) {
+	type seen struct {
+		N  int64
+		At time.Time
+	}
+	synctest.Test(t, func(t *testing.T) {
+		st := trident.StateOf[int64, seen]("seen", memory.New(), trident.Opaque)
+		s, err := egret.Run(t.Context(), trident.New("times", func(b *trident.Builder) {
+			in := trident.From[int64](b, "in", spout.Slice[int64](1, 2, 3))
+			trident.Update(trident.GroupBy(in, trident.Identity), st, func(k int64, v seen, _ bool, _ []int64) seen {
+				if v.N++; k != 2 {
+					v.At = time.Now()
+				}
+				return v
+			})
+		}), egret.Config{})
+		require.ErrorContains(t, err, "state seen in memory: the value of key 2: At of type trident_test.seen: the zero time cannot be kept (times are of the years 1678 to 2262): where there may be none, use a *time.Time that is nil")
+		require.Zero(t, s.Restarts)
 	})
 }

@@ -167,12 +167,12 @@ func (k *keeper[K, A, V]) commit(ctx context.Context, b tuple.BatchID) (done bol
 		g := &c.all[i]
 		v = k.change(g.key, r.value, r.bytes != nil, g.acc)
 		if k.room, err = k.values.appendBytes(k.room[:0], unsafe.Pointer(&v)); err != nil {
-			return done, k.st.about(err)
+			return done, bolt.Reject(k.st.about(fmt.Errorf("the value of key %s: %w", Show([]byte(r.key.Bytes)), err)))
 		}
 		bytes := slices.Clone(k.room)
 		if k.values.text {
 			if err = k.values.parse(string(bytes), unsafe.Pointer(&v)); err != nil { // with memory of its own
-				return done, k.st.about(err)
+				return done, bolt.Reject(k.st.about(fmt.Errorf("the value of key %s: %w", Show([]byte(r.key.Bytes)), err)))
 			}
 		}
 		change := state.Change{Key: r.key, Row: state.Row{Tx: b.Tx, Value: bytes}}
@@ -214,7 +214,7 @@ func (k *keeper[K, A, V]) rows(ctx context.Context, c *changes[K, A, V]) ([]*row
 		}
 		key, err := keyOf(k.keys, c.all[i].key)
 		if err != nil {
-			return nil, k.st.about(err)
+			return nil, bolt.Reject(k.st.about(fmt.Errorf("a key: %w", err)))
 		}
 		if !k.own.Has(key.Group) {
 			return nil, bolt.Reject(k.st.about(fmt.Errorf("key %s of group %d has come to task %s, which does not have the group", Show([]byte(key.Bytes)), key.Group, k.task)))

@@ -29,6 +29,9 @@ var errCorrupt = errors.New("the bytes are cut off or damaged")
 // appendBytes appends the bytes of the value at p, which is of l's type.
 func (l *layout) appendBytes(dst []byte, p unsafe.Pointer) ([]byte, error) {
 	for i := range l.ops {
+		if err := l.ops[i].keeps(p); err != nil {
+			return dst, fmt.Errorf("%s of type %v: %w", l.ops[i].path, l.typ, err)
+		}
 		v := l.ops[i].load(p)
 		dst = append(dst, byte(v.Kind()))
 		switch v.Kind() {
@@ -65,6 +68,25 @@ func (l *layout) appendBytes(dst []byte, p unsafe.Pointer) ([]byte, error) {
 		}
 	}
 	return dst, nil
+}
+
+// keeps returns an error for a time that is none of those that a value can be.
+func (o *op) keeps(p unsafe.Pointer) error {
+	if o.code != asTime {
+		return nil
+	}
+	p = unsafe.Add(p, o.offset)
+	if o.optional {
+		if p = *(*unsafe.Pointer)(p); p == nil {
+			return nil
+		}
+	}
+	t := *(*time.Time)(p)
+	_, err := tuple.ValueOf(t)
+	if err != nil && t.IsZero() {
+		return errors.New("the zero time cannot be kept (times are of the years 1678 to 2262): where there may be none, use a *time.Time that is nil")
+	}
+	return err
 }
 
 // parse sets the value at p, which is of l's type, from what appendBytes has made.
