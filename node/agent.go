@@ -111,6 +111,7 @@ type Agent struct {
 	lead    *lead // nil: another node leads, or none
 
 	parts map[cluster.Run]*part
+	past  map[cluster.Run]Part // of runs that have ended, as long as the log knows them
 	links map[cluster.NodeID]*peer
 	lasts map[cluster.Home]uint64 // the last epoch of a link, which may have gone
 
@@ -128,7 +129,7 @@ func NewAgent(c Config) *Agent {
 	if c.Tell == nil {
 		c.Tell = func(string, ...any) {}
 	}
-	return &Agent{Config: c, parts: map[cluster.Run]*part{}, links: map[cluster.NodeID]*peer{}, lasts: map[cluster.Home]uint64{}, asks: map[uint64]*pending{}}
+	return &Agent{Config: c, parts: map[cluster.Run]*part{}, past: map[cluster.Run]Part{}, links: map[cluster.NodeID]*peer{}, lasts: map[cluster.Home]uint64{}, asks: map[uint64]*pending{}}
 }
 
 func (a *Agent) Start(ctx actor.Context) {
@@ -160,6 +161,10 @@ func (a *Agent) Receive(ctx actor.Context, msg any) {
 		}
 	case Ask:
 		a.ask(msg)
+	case Look:
+		msg.Reply(a.looked())
+	case ToRun:
+		a.toRun(msg)
 	case *task.Lives:
 		a.lives(msg)
 	case task.Ended:
@@ -265,6 +270,7 @@ func (a *Agent) logged(s cluster.State) {
 		}
 		p.follow(a, sub)
 	}
+	maps.DeleteFunc(a.past, func(run cluster.Run, _ Part) bool { return !seen[run] })
 	for _, run := range slices.Sorted(maps.Keys(a.parts)) {
 		if p := a.parts[run]; !seen[run] && uint32(run) <= s.Epoch {
 			p.seeSaved(a, nil)

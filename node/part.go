@@ -25,10 +25,12 @@ import (
 type part struct {
 	run     cluster.Run
 	def     *topology.Topology
-	cannot  string        // why no task can be here
-	placed  *cluster.Plan // that its tasks live in
-	sup     actor.Ref     // nil: not running
+	cannot  string         // why no task can be here
+	placed  *cluster.Plan  // that its tasks live in
+	sup     actor.Ref      // nil: not running
+	plan    *topology.Plan // the same, as it was built
 	metrics []*metrics.Task
+	had     map[tuple.TaskID]bool // tasks that are here or were
 
 	own      map[tuple.TaskID]task.Peer // lives of tasks that are here
 	far      map[tuple.TaskID]farLife   // and elsewhere
@@ -52,7 +54,7 @@ type farLife struct {
 }
 
 func newPart(run cluster.Run) *part {
-	return &part{run: run, own: map[tuple.TaskID]task.Peer{}, far: map[tuple.TaskID]farLife{}}
+	return &part{run: run, had: map[tuple.TaskID]bool{}, own: map[tuple.TaskID]task.Peer{}, far: map[tuple.TaskID]farLife{}}
 }
 
 // follow does what the log says.
@@ -143,13 +145,16 @@ func (p *part) replan(a *Agent, sub *cluster.Submission) {
 		p.over, p.err = true, fmt.Sprintf("node %s: %v", a.Self.Name, err)
 		return
 	}
-	p.placed, p.ended, p.rest = sub.Plan, false, 0
+	p.placed, p.plan, p.ended, p.rest = sub.Plan, plan, false, 0
 	for id := len(p.metrics); id < len(plan.Tasks); id++ {
 		n := plan.Node(tuple.TaskID(id))
 		p.metrics = append(p.metrics, metrics.NewTask(plan.TaskName(tuple.TaskID(id)), len(n.Streams), len(n.Inputs)))
 	}
 	share := &task.Share{Run: uint32(p.run), First: sub.First, Over: a.ctx.Self(), MaxParcel: maxParcel}
-	for _, t := range sub.Plan.Tasks {
+	for id, t := range sub.Plan.Tasks {
+		if t.Home == a.Self.Home {
+			p.had[tuple.TaskID(id)] = true
+		}
 		share.Here = append(share.Here, t.Home == a.Self.Home)
 		share.Retired = append(share.Retired, t.Home.Node == 0)
 		share.Epoch = append(share.Epoch, t.Epoch)
@@ -255,6 +260,9 @@ func (p *part) heard(a *Agent, from cluster.Home, peers []task.Peer) {
 // stop ends what is here of a run that the log has ended.
 func (p *part) stop(a *Agent) {
 	if p.sup == nil {
+		if x, has := p.look(a); has {
+			a.past[p.run] = x
+		}
 		delete(a.parts, p.run)
 	} else if !p.stopping {
 		p.stopping = true

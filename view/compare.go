@@ -73,8 +73,10 @@ func (c *Comparison) beside(r *Run) []pair {
 		switch {
 		case at < 0 || !before[at].Known || !now.Known: // what it has done was not done in the window
 			all[i].before = now
-		case before[at].Node == now.Node: // else its totals began anew
+		case before[at].Node == now.Node:
 			all[i].before = &before[at]
+		case before[at].Past != nil: // it may have been here before, and then its totals go on
+			all[i].before = now
 		}
 	}
 	return all
@@ -101,6 +103,9 @@ func (c *Comparison) doing(tasks []pair) (d Doing) {
 		complete.merge(t.now.Complete, 1)
 		complete.merge(t.before.Complete, -1)
 		d.Counts.add(&t.now.Counts)
+		if p := t.now.Past; p != nil {
+			d.Counts.add(&p.Counts)
+		}
 	}
 	d.Execute, d.Complete = execute.Latency(), complete.Latency()
 	return d
@@ -213,7 +218,14 @@ func (c *Comparison) Detail(topology string) *Detail {
 		x := ComponentNow{Component: b.Component, Kind: b.Kind, Tasks: len(mine), Doing: c.doing(mine)}
 		for _, t := range mine {
 			x.Busiest = max(x.Busiest, c.ran(t))
-			x.own(t.now.Own)
+			for i := range t.now.Own {
+				x.Own = added(x.Own, &t.now.Own[i])
+			}
+			if p := t.now.Past; p != nil {
+				for i := range p.Own {
+					x.Own = added(x.Own, &p.Own[i])
+				}
+			}
 			if !t.now.Known {
 				x.Silent++
 			}
@@ -231,6 +243,9 @@ func (c *Comparison) Detail(topology string) *Detail {
 				}
 				x.Rate += c.rate(before, t.now.Executed[e.Input])
 			}
+			if p := t.now.Past; p != nil && t.now.Component == e.To && e.Input < len(p.Executed) {
+				x.Total += p.Executed[e.Input]
+			}
 		}
 		d.Edges = append(d.Edges, x)
 	}
@@ -246,23 +261,22 @@ func list[T any](all []T) []T {
 	return all
 }
 
-// own adds what a task's bolt counts for itself. Of gauges the sum is shown too.
-func (x *ComponentNow) own(all []Own) {
-	for _, o := range all {
-		at := slices.IndexFunc(x.Own, func(y Own) bool { return y.Name == o.Name })
-		if at < 0 {
-			at = len(x.Own)
-			x.Own = append(x.Own, Own{Name: o.Name, Help: o.Help, Kind: o.Kind})
-		}
-		y := &x.Own[at]
-		y.Value += o.Value
-		if o.Histogram != nil {
-			if y.Histogram == nil {
-				y.Histogram = &Histogram{}
-			}
-			y.Histogram.merge(o.Histogram, 1)
-		}
+// added adds what a bolt counts for itself to what others do. Of gauges the sum is shown too.
+func added(all []Own, o *Own) []Own {
+	at := slices.IndexFunc(all, func(y Own) bool { return y.Name == o.Name })
+	if at < 0 {
+		at = len(all)
+		all = append(all, Own{Name: o.Name, Help: o.Help, Kind: o.Kind})
 	}
+	y := &all[at]
+	y.Value += o.Value
+	if o.Histogram != nil {
+		if y.Histogram == nil {
+			y.Histogram = &Histogram{}
+		}
+		y.Histogram.merge(o.Histogram, 1)
+	}
+	return all
 }
 
 // causes says who waits for whom. A component that waits does so for the one below it with

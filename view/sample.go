@@ -18,7 +18,8 @@ type Sample struct {
 
 // A Node is one node, or the process of a run without a cluster.
 type Node struct {
-	Node     string        `json:"node"` // host:port, or "local"
+	Node     string        `json:"node"`           // its name: host:port if it was given none, or "local"
+	Addr     string        `json:"addr,omitempty"` // host:port, of a cluster
 	ID       string        `json:"id,omitempty"`
 	Alive    bool          `json:"alive"`
 	Leads    bool          `json:"leads,omitempty"`
@@ -73,6 +74,15 @@ type Task struct {
 	Execute   *Histogram    `json:"execute,omitempty"`     // of a tuple
 	Complete  *Histogram    `json:"complete,omitempty"`    // of a message, from emission to its last ack, or to the commit of its batch
 	Own       []Own         `json:"own_metrics,omitempty"` // of its bolt
+	Past      *Past         `json:"past,omitempty"`        // nil: nothing
+}
+
+// A Past is what was done as a task before it came to its node, by nodes that still live.
+// It is in totals, and in no rate.
+type Past struct {
+	Executed []int64 `json:"executed,omitempty"`
+	Counts
+	Own []Own `json:"own_metrics,omitempty"`
 }
 
 // Counts are totals of tasks, but for Open, Trying, Queued and Held, which are now.

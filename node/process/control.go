@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -18,18 +20,21 @@ const Path = "/v1/request"
 // mostRequest bounds a request.
 const mostRequest = 1 << 20
 
+// requestTime is how long a request may take to come.
+const requestTime = 30 * time.Second
+
 // A control is the door for commands.
 type control struct {
 	p      *Process
+	mux    *http.ServeMux
 	server *http.Server
 	ended  chan struct{}
 }
 
 func serve(p *Process) *control {
-	c := &control{p: p, ended: make(chan struct{})}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+Path, c.request)
-	c.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute}
+	c := &control{p: p, mux: http.NewServeMux(), ended: make(chan struct{})}
+	c.mux.HandleFunc("POST "+Path, c.request)
+	c.server = &http.Server{Handler: c.mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	go func() { // ends with close, which waits
 		defer close(c.ended)
 		_ = c.server.Serve(p.port.Listener(wire.Control))
@@ -39,6 +44,7 @@ func serve(p *Process) *control {
 
 func (c *control) request(w http.ResponseWriter, r *http.Request) {
 	var q node.Request
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTime))
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostRequest)).Decode(&q); err != nil {
 		http.Error(w, "the request cannot be read: "+err.Error(), http.StatusBadRequest)
 		return
@@ -46,6 +52,33 @@ func (c *control) request(w http.ResponseWriter, r *http.Request) {
 	answer := c.p.Ask(r.Context(), &q)
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// Handle has requests whose paths match a pattern answered by h, on the control service:
+// who asks has the secret of the cluster, if it has one. What still answers when the
+// node ends is cut off.
+func (p *Process) Handle(pattern string, h http.Handler) { p.control.mux.Handle(pattern, h) }
+
+// DialControl connects to the control service of the node at addr.
+func (p *Process) DialControl(ctx context.Context, addr string) (net.Conn, error) {
+	return p.port.Dial(ctx, wire.Control, addr)
+}
+
+// Parts asks what this node has of the runs, and waits.
+func (p *Process) Parts(ctx context.Context) ([]node.Part, error) {
+	came := make(chan []node.Part, 1)
+	p.host.Send(p.agent, node.Look{Reply: func(all []node.Part) { came <- all }})
+	select {
+	case all := <-came:
+		return all, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("node %s has not answered: %w", p.self.Name, context.Cause(ctx))
+	}
+}
+
+// ToRun sends a message to the supervisor of a run, if there is one here.
+func (p *Process) ToRun(run cluster.Run, msg any) {
+	p.host.Send(p.agent, node.ToRun{Run: run, Msg: msg})
 }
 
 // Ask asks this node's agent, and waits.
