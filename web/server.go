@@ -24,6 +24,9 @@ type Config struct {
 	Source  Source
 	Metrics prometheus.Gatherer // what /metrics shows; nil: there is no such thing
 	Log     *slog.Logger
+	// Rest has the source not sampled while nobody asks for what it has. There is no
+	// history of that time.
+	Rest bool
 }
 
 // A Server answers all that package web is there for. It asks nobody who he is: whoever
@@ -61,13 +64,7 @@ var routes = []route{
 // New makes a server and begins to sample its source, until Close is called.
 func New(c Config) *Server {
 	s := &Server{Config: c, mux: http.NewServeMux(), lookers: make(chan struct{}, mostLookers)}
-	for _, r := range routes {
-		s.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, q *http.Request) {
-			if err := r.answer(s, w, q); err != nil {
-				fail(w, err)
-			}
-		})
-	}
+	s.handle(routes)
 	s.mux.HandleFunc("/api/", s.noRoute)
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	s.mux.HandleFunc("GET /readyz", s.ready)
@@ -79,8 +76,18 @@ func New(c Config) *Server {
 		}))
 	}
 	s.mux.Handle("/", page.Handler())
-	s.watch = newWatch(c.Source, c.Log)
+	s.watch = newWatch(c.Source, c.Log, c.Rest)
 	return s
+}
+
+func (s *Server) handle(routes []route) {
+	for _, r := range routes {
+		s.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, q *http.Request) {
+			if err := r.answer(s, w, q); err != nil {
+				fail(w, err)
+			}
+		})
+	}
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -17,6 +17,7 @@ const (
 	window        = 5 * time.Second // that rates are of
 	fresh         = 5 * time.Second // is a sample that is younger
 	mostHistories = 100             // topologies of which there is one
+	restAfter     = time.Minute     // without anybody who looks, if it may rest
 )
 
 // A watch samples a source as long as it is open. Who looks gets the newest moment, and
@@ -28,27 +29,38 @@ type watch struct {
 	cancel  context.CancelFunc
 	ended   chan struct{} // closed when the goroutine has ended
 
+	rest   bool          // it rests while nobody looks
+	wanted chan struct{} // has one when somebody looks
+
 	samples []*view.Sample // of a window and a little more, the oldest first; of who calls look
 
 	mu        sync.Mutex
-	latest    *moment // nil: before the first
+	latest    *moment   // nil: before the first, and of one that rests
+	number    int64     // of the next moment
+	looked    time.Time // when somebody looked last
 	closed    bool
 	changed   chan struct{} // closed when there is another latest, or the watch is closed
 	histories map[string]*view.History
 }
 
 // newWatch begins to sample. close must be called.
-func newWatch(source Source, log *slog.Logger) *watch {
-	ctx, cancel := context.WithCancel(context.Background())
-	w := &watch{
-		source: source, log: log, closing: ctx, cancel: cancel, ended: make(chan struct{}), changed: make(chan struct{}),
-		histories: map[string]*view.History{},
-	}
+func newWatch(source Source, log *slog.Logger, rest bool) *watch {
+	w := unwatched(source, log)
+	w.rest = rest
+	ctx := w.closing
 	go func() { // ends with close, which waits for it
 		defer close(w.ended)
 		beat := time.NewTicker(sampleEvery)
 		defer beat.Stop()
 		for ctx.Err() == nil {
+			if w.rests(time.Now()) {
+				select {
+				case <-ctx.Done():
+					return
+				case <-w.wanted:
+					beat.Reset(sampleEvery)
+				}
+			}
 			w.look(ctx)
 			select {
 			case <-ctx.Done():
@@ -59,17 +71,44 @@ func newWatch(source Source, log *slog.Logger) *watch {
 	return w
 }
 
+// unwatched returns a watch that does not sample by itself.
+func unwatched(source Source, log *slog.Logger) *watch {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &watch{
+		source: source, log: log, closing: ctx, cancel: cancel, ended: make(chan struct{}), changed: make(chan struct{}),
+		histories: map[string]*view.History{}, wanted: make(chan struct{}, 1),
+	}
+}
+
+// rests reports whether nobody has looked for a while. What was known before is then
+// forgotten, for it says nothing of later.
+func (w *watch) rests(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.rest || now.Sub(w.looked) < restAfter {
+		return false
+	}
+	w.latest, w.samples = nil, nil
+	select {
+	case <-w.wanted: // of before
+	default:
+	}
+	return true
+}
+
 // close ends the watch with a last sample.
 func (w *watch) close() {
 	w.cancel()
 	<-w.ended
 	w.mu.Lock()
-	closed := w.closed
+	closed, rests := w.closed, w.rest && w.latest == nil
 	w.mu.Unlock()
 	if closed {
 		return
 	}
-	w.look(context.Background())
+	if !rests {
+		w.look(context.Background())
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
@@ -98,8 +137,9 @@ func (w *watch) look(ctx context.Context) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	m.number = w.number
+	w.number++
 	if old := w.latest; old != nil {
-		m.number = old.number + 1
 		if err != nil {
 			m.Comparison, m.sample, m.at = old.Comparison, old.sample, old.at
 		}
@@ -183,6 +223,13 @@ func (w *watch) until(ctx context.Context) (context.Context, context.CancelFunc)
 func (w *watch) newest() (m *moment, changed <-chan struct{}, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.looked = time.Now()
+	if w.latest == nil {
+		select {
+		case w.wanted <- struct{}{}:
+		default: // it has one
+		}
+	}
 	return w.latest, w.changed, w.closed
 }
 
