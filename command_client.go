@@ -120,10 +120,15 @@ func (l *client) ask(ctx context.Context, q *node.Request) (*node.Answer, error)
 }
 
 func (l *client) askAt(ctx context.Context, addr string, q *node.Request) (*node.Answer, error) {
+	return patiently(ctx, q, func() (*node.Answer, error) { return l.askOnce(ctx, addr, q) })
+}
+
+// patiently asks, and for a while asks again when what hinders it may pass.
+func patiently(ctx context.Context, q *node.Request, ask func() (*node.Answer, error)) (*node.Answer, error) {
 	var last error // that may pass
 	for began := time.Now(); ; {
 		asked := time.Now()
-		a, err := l.askOnce(ctx, addr, q)
+		a, err := ask()
 		switch {
 		case last != nil && ctx.Err() != nil:
 			return nil, last

@@ -27,6 +27,7 @@ type nodeOptions struct {
 	secret, previous string // files
 	pace             string
 	stopTimeout      time.Duration
+	http             httpOptions
 }
 
 // nodeCommand is "node".
@@ -59,6 +60,7 @@ the secret that all nodes and commands of the cluster have: ` + wire.SecretVaria
 	f.BoolVar(&o.config.Insecure, "insecure", false, "listen beyond loopback without a secret: whoever reaches the port can do anything")
 	f.StringVar(&o.pace, "pace", cluster.Calm.String(), "how quickly a dead node is noticed: calm, or quick on a quiet network; all nodes have the same")
 	f.DurationVar(&o.stopTimeout, "stop-timeout", stopTimeout, "for the tasks to be moved away when the node is interrupted")
+	o.http.flags(f)
 	return c
 }
 
@@ -106,8 +108,13 @@ func (o *nodeOptions) build() (process.Config, error) {
 
 func (o *nodeOptions) run(c *cobra.Command, topologies []*topology.Topology) error {
 	config, err := o.build()
-	if err != nil {
+	page, herr := o.http.build()
+	if err := errors.Join(err, herr); err != nil {
 		return &usageError{err}
+	}
+	listener, err := page.listen(config.Logger)
+	if err != nil {
+		return serveError(err)
 	}
 	stderr := c.ErrOrStderr()
 	interrupted, stop := interrupts(nil)
@@ -116,23 +123,30 @@ func (o *nodeOptions) run(c *cobra.Command, topologies []*topology.Topology) err
 	config.Program = runs.program()
 	p, err := o.start(c.Context(), config, interrupted)
 	if err != nil {
+		if listener != nil {
+			err = errors.Join(err, listener.Close())
+		}
 		return startError(errors.Join(err, runs.close()))
 	}
+	door := openDoor(p, runs, listener, config.Logger)
 	how := p.Came()
 	if how == process.Joined {
 		how += " " + strings.Join(config.Join, ", ")
 	}
 	fmt.Fprintf(stderr, "node %s (id %v, boot %d) of cluster %s: %s\n", p.Addr(), p.Home().Node, p.Home().Boot, p.Cluster(), how)
+	if door.url() != "" {
+		fmt.Fprintln(stderr, "page: "+door.url())
+	}
 	select {
 	case <-p.Died():
-		return failed(errors.Join(p.Err(), p.Close(), runs.close()))
+		return failed(errors.Join(p.Err(), door.close(), p.Close(), runs.close()))
 	case <-interrupted:
 		fmt.Fprintf(stderr, "interrupted: leaving, when other nodes have the tasks (at most %v); again to stop\n", o.stopTimeout)
 	case <-p.LeaveAsked():
 		fmt.Fprintf(stderr, "asked to leave: leaving, when other nodes have the tasks (at most %v); an interrupt stops\n", o.stopTimeout)
 	}
 	err = o.depart(p, interrupted, stderr.Write)
-	err = errors.Join(err, p.Close(), runs.close())
+	err = errors.Join(err, door.close(), p.Close(), runs.close())
 	fmt.Fprintln(stderr, "the node has ended")
 	return failed(err)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/egretstream/egret/state/disk"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/view"
 )
 
 // A nodeProgram is what a node runs: topologies, as they were submitted. Dead letters of
@@ -27,12 +28,14 @@ type nodeProgram struct {
 	mu     sync.Mutex
 	runs   map[cluster.Run]*partOfRun
 	stores map[string]*sharedStore // by topology
+	last   map[string]*partOfRun   // by topology: the last run that was here, also when it has ended
 }
 
 // A partOfRun is what a run has on this node.
 type partOfRun struct {
-	events events
-	store  *sharedStore // nil: none
+	events  events
+	store   *sharedStore // nil: none
+	pending int          // Config.MaxPendingBytes
 }
 
 // A sharedStore has the dead letters of a topology. A run may begin before nothing is
@@ -44,7 +47,7 @@ type sharedStore struct {
 }
 
 func newNodeProgram(topologies []*topology.Topology, data string, logger *slog.Logger) *nodeProgram {
-	p := &nodeProgram{topologies: topologies, logger: logger, runs: map[cluster.Run]*partOfRun{}, stores: map[string]*sharedStore{}}
+	p := &nodeProgram{topologies: topologies, logger: logger, runs: map[cluster.Run]*partOfRun{}, stores: map[string]*sharedStore{}, last: map[string]*partOfRun{}}
 	if data != "" {
 		p.dir = filepath.Join(data, "state")
 	}
@@ -65,7 +68,7 @@ func (p *nodeProgram) settings(run cluster.Run, spec *cluster.Spec) (*task.Setti
 	config.Logger = p.logger
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	part := &partOfRun{events: events{topology: spec.Topology, logger: p.logger}}
+	part := &partOfRun{events: events{topology: spec.Topology, logger: p.logger}, pending: config.MaxPendingBytes}
 	set := config.settings()
 	set.Event = part.events.tell
 	if p.dir != "" {
@@ -74,8 +77,19 @@ func (p *nodeProgram) settings(run cluster.Run, spec *cluster.Spec) (*task.Setti
 		}
 		set.Store = part.store
 	}
-	p.runs[run] = part
+	p.runs[run], p.last[spec.Topology] = part, part
 	return set, nil
+}
+
+// errors returns those that a topology has had here, the latest first.
+func (p *nodeProgram) errors(topology string) []view.Error {
+	p.mu.Lock()
+	part := p.last[topology]
+	p.mu.Unlock()
+	if part == nil {
+		return nil
+	}
+	return part.events.book.all()
 }
 
 // open returns the store of a topology. Caller must hold mu.
@@ -118,6 +132,16 @@ func submitted(spec *cluster.Spec) (Config, error) {
 		return Config{}, fmt.Errorf("topology %s: %w", spec.Topology, err)
 	}
 	return config.withDefaults(), nil
+}
+
+// pendingBytes is Config.MaxPendingBytes of a run that is here; else 0.
+func (p *nodeProgram) pendingBytes(run cluster.Run) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if part := p.runs[run]; part != nil {
+		return part.pending
+	}
+	return 0
 }
 
 // ended lets go of what a run has had here.

@@ -26,6 +26,7 @@ type (
 type Part struct {
 	Run   cluster.Run
 	Plan  *topology.Plan
+	Over  bool
 	Tasks []PartTask // that are here or were, in the order of the plan
 }
 
@@ -42,7 +43,7 @@ func (p *part) look(a *Agent) (Part, bool) {
 	if p.plan == nil {
 		return Part{}, false
 	}
-	x := Part{Run: p.run, Plan: p.plan}
+	x := Part{Run: p.run, Plan: p.plan, Over: p.over || p.sup == nil}
 	for id, m := range p.metrics {
 		t := PartTask{ID: tuple.TaskID(id), Metrics: m, Life: p.own[tuple.TaskID(id)].Life}
 		t.Here = id < len(p.placed.Tasks) && p.placed.Tasks[id].Home == a.Self.Home

@@ -62,8 +62,9 @@ func (c *Comparison) Overview() *Overview {
 // beside returns the tasks of a run with what they were before.
 func (c *Comparison) beside(r *Run) []pair {
 	var before []Task
-	if at := slices.IndexFunc(c.before.Runs, func(b Run) bool { return b.Topology == r.Topology && b.Run == r.Run }); at >= 0 {
-		before = c.before.Runs[at].Tasks
+	run := slices.IndexFunc(c.before.Runs, func(b Run) bool { return b.Topology == r.Topology && b.Run == r.Run })
+	if run >= 0 {
+		before = c.before.Runs[run].Tasks
 	}
 	all := make([]pair, len(r.Tasks))
 	for i := range r.Tasks {
@@ -71,6 +72,7 @@ func (c *Comparison) beside(r *Run) []pair {
 		all[i] = pair{now: now, before: &Task{}}
 		at := slices.IndexFunc(before, func(b Task) bool { return b.Task == now.Task })
 		switch {
+		case run < 0: // it has begun in the window
 		case at < 0 || !before[at].Known || !now.Known: // what it has done was not done in the window
 			all[i].before = now
 		case before[at].Node == now.Node:

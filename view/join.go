@@ -40,17 +40,23 @@ func (r *Run) join(of *Run) {
 	if r.Settings == nil {
 		r.Settings = of.Settings
 	}
+	if r.Guarantee == "" {
+		r.Guarantee = of.Guarantee
+	}
 	at := make(map[string]int, len(r.Tasks))
 	for i := range r.Tasks {
 		at[r.Tasks[i].Task] = i
 	}
 	for i := range of.Tasks {
 		t := &of.Tasks[i]
-		k, known := at[t.Task]
-		if !known {
+		k, there := at[t.Task]
+		if !there { // another one of its component has what it did
+			k = slices.IndexFunc(r.Tasks, func(o Task) bool { return o.Component == t.Component })
+		}
+		if k < 0 {
 			continue
 		}
-		if r.Tasks[k].Node == t.Node {
+		if there && r.Tasks[k].Node == t.Node {
 			past := r.Tasks[k].Past
 			r.Tasks[k] = *t
 			r.Tasks[k].Past = past
@@ -63,7 +69,7 @@ func (r *Run) join(of *Run) {
 	}
 }
 
-// before adds what was done as this task elsewhere.
+// before adds what others have done for a task.
 func (t *Task) before(o *Task) {
 	p := t.Past
 	if p == nil {

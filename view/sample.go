@@ -39,7 +39,7 @@ type Run struct {
 	Topology  string            `json:"topology"`
 	Run       string            `json:"run,omitempty"` // of a cluster
 	Guarantee string            `json:"guarantee"`
-	Status    string            `json:"status"` // running, inactive, ending, done, failed, waiting, ...
+	Status    string            `json:"status"` // running, inactive, changing, ending, done, failed, waiting
 	Reason    string            `json:"reason,omitempty"`
 	Began     time.Time         `json:"began"`
 	Ended     bool              `json:"ended,omitempty"`
@@ -77,8 +77,9 @@ type Task struct {
 	Past      *Past         `json:"past,omitempty"`        // nil: nothing
 }
 
-// A Past is what was done as a task before it came to its node, by nodes that still live.
-// It is in totals, and in no rate.
+// A Past is what was done as a task before it came to its node, by nodes that still live;
+// the first task of a component has what was done as tasks that it has no more. It is in
+// totals, and in no rate.
 type Past struct {
 	Executed []int64 `json:"executed,omitempty"`
 	Counts

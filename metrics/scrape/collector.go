@@ -26,7 +26,8 @@ import (
 // A Run is what a Collector shows.
 type Run struct {
 	Plan            *topology.Plan
-	Tasks           []*metrics.Task // by TaskID
+	Tasks           []*metrics.Task // by TaskID; nil: of a cluster, one that this process has never had
+	Here            []bool          // which of them it has now; nil: all
 	Began           time.Time
 	MaxPendingBytes int
 	PerTask         bool // not added up by component, with a label for the task
@@ -75,20 +76,41 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	level(maxPendingBytes, float64(c.MaxPendingBytes))
 	for i := range c.Plan.Components {
 		n := &c.Plan.Components[i]
+		if c.Here != nil {
+			all, here := c.part(i)
+			level(tasks, float64(len(here)), n.Name)
+			if len(all) > 0 {
+				c.collect(out, n, all, here, n.Name)
+			}
+			continue
+		}
 		level(tasks, float64(n.Parallel), n.Name)
 		all := c.Tasks[n.First : n.First+tuple.TaskID(n.Parallel)]
 		if !c.PerTask {
-			c.collect(out, n, all, n.Name)
+			c.collect(out, n, all, all, n.Name)
 			continue
 		}
 		for k := range all {
-			c.collect(out, n, all[k:k+1], n.Name, strconv.Itoa(k))
+			c.collect(out, n, all[k:k+1], all[k:k+1], n.Name, strconv.Itoa(k))
 		}
 	}
 }
 
-// collect shows tasks of a component as one.
-func (c *Collector) collect(out chan<- prometheus.Metric, n *topology.Node, ms []*metrics.Task, labels ...string) {
+// part returns the tasks of a component that this process has or had, and those that it has.
+func (c *Collector) part(component int) (all, here []*metrics.Task) {
+	for id, m := range c.Tasks {
+		if m != nil && c.Plan.Tasks[id].Component == component {
+			all = append(all, m)
+			if c.Here[id] {
+				here = append(here, m)
+			}
+		}
+	}
+	return all, here
+}
+
+// collect shows tasks of a component as one. Gauges are those of the tasks that are here.
+func (c *Collector) collect(out chan<- prometheus.Metric, n *topology.Node, ms, here []*metrics.Task, labels ...string) {
 	with := func(more ...string) []string { return append(labels[:len(labels):len(labels)], more...) }
 	sum := func(of func(*metrics.Task) int64) (v float64) {
 		for _, m := range ms {
@@ -130,6 +152,10 @@ func (c *Collector) collect(out chan<- prometheus.Metric, n *topology.Node, ms [
 		}
 		v := sum(s.of) / max(s.per, 1)
 		if desc := c.descs[s.name]; s.gauge {
+			v = 0
+			for _, m := range here {
+				v += float64(s.of(m))
+			}
 			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, with(s.values...)...)
 		} else {
 			out <- c.count(desc, v, with(s.values...))

@@ -1,0 +1,121 @@
+package egret
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/graph"
+	"github.com/egretstream/egret/node"
+	"github.com/egretstream/egret/node/process"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/view"
+	"github.com/egretstream/egret/web"
+)
+
+// A nodeSource is what one node alone has. Others of the cluster ask for it.
+type nodeSource struct {
+	p     *process.Process
+	runs  *nodeProgram
+	began time.Time
+
+	mu    sync.Mutex
+	drawn map[cluster.Run]drawnPlan // of those that the last sample had
+}
+
+// A drawnPlan is what is made of a plan once.
+type drawnPlan struct {
+	plan    *topology.Plan
+	graph   *graph.Drawing
+	streams []view.Stream
+}
+
+func newNodeSource(p *process.Process, runs *nodeProgram) *nodeSource {
+	return &nodeSource{p: p, runs: runs, began: time.Now()}
+}
+
+// drawings returns those of the parts, and forgets others.
+func (s *nodeSource) drawings(parts []node.Part) map[cluster.Run]drawnPlan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := map[cluster.Run]drawnPlan{}
+	for i := range parts {
+		d, plan := s.drawn[parts[i].Run], parts[i].Plan
+		if d.plan != plan {
+			d = drawnPlan{plan, graph.Draw(plan), view.Streams(plan)}
+		}
+		now[parts[i].Run] = d
+	}
+	s.drawn = now
+	return now
+}
+
+// Sample is of this node and of its own tasks. Those that it has no more have no Node.
+func (s *nodeSource) Sample(ctx context.Context) (*view.Sample, error) {
+	parts, err := s.p.Parts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name, tasks := nodeName(s.p.Home().Node), 0
+	x := &view.Sample{At: time.Now(), Cluster: s.p.Cluster()}
+	drawings := s.drawings(parts)
+	for i := range parts {
+		part := &parts[i]
+		d := drawings[part.Run]
+		r := view.Run{Topology: part.Plan.Topology, Run: runName(part.Run), Guarantee: part.Plan.Guarantee.String(), Graph: d.graph, Streams: d.streams}
+		for _, t := range part.Tasks {
+			v := view.Read(part.Plan, t.ID, t.Metrics)
+			if t.Here {
+				v.Node = name
+				tasks++
+			}
+			if t.Life != 0 {
+				v.Life = t.Life.String()
+			}
+			r.Tasks = append(r.Tasks, v)
+			if t.Here && part.Plan.Node(t.ID).Coordinates {
+				r.Batches = view.ReadBatches(t.Metrics)
+			}
+		}
+		x.Runs = append(x.Runs, r)
+	}
+	x.Nodes = []view.Node{thisNode(name, s.began, tasks)}
+	x.Nodes[0].ID = name
+	return x, nil
+}
+
+// nodeName is what nodes call each other; people have other names for them.
+func nodeName(id cluster.NodeID) string { return id.String() }
+
+func runName(run cluster.Run) string { return strconv.FormatUint(uint64(run), 10) }
+
+func (s *nodeSource) Errors(_ context.Context, topology string) ([]view.Error, error) {
+	all := s.runs.errors(topology)
+	for i := range all {
+		all[i].Node = nodeName(s.p.Home().Node)
+	}
+	return all, nil
+}
+
+func (s *nodeSource) Oldest(context.Context, string, int) ([]view.Tree, error) {
+	return nil, &web.Error{Code: web.NotHere, Text: "open messages cannot be looked at yet"}
+}
+
+func (s *nodeSource) Tap(context.Context, view.Tap, func(*view.Tapped) bool) error {
+	return &web.Error{Code: web.NotHere, Text: "streams cannot be tapped yet"}
+}
+
+func (s *nodeSource) Letters(context.Context, string, string, int) ([]view.Letter, error) {
+	return nil, &web.Error{Code: web.NotHere, Text: "dead letters are looked at with the command deadletters"}
+}
+
+func (s *nodeSource) Settle(context.Context, string, []string, bool) (*view.Effect, error) {
+	return nil, &web.Error{Code: web.NotHere, Text: "dead letters are settled with the command deadletters"}
+}
+
+func (s *nodeSource) Act(_ context.Context, a *view.Action) (*view.Effect, error) {
+	return nil, &web.Error{Code: web.NotHere, Text: fmt.Sprintf("a node by itself does not %s: ask the cluster", a.Do)}
+}
