@@ -72,7 +72,7 @@ func (c *Comparison) beside(r *Run) []pair {
 		all[i] = pair{now: now, before: &Task{}}
 		at := slices.IndexFunc(before, func(b Task) bool { return b.Task == now.Task })
 		switch {
-		case run < 0: // it has begun in the window
+		case run < 0 && c.window > 0: // it has begun in the window
 		case at < 0 || !before[at].Known || !now.Known: // what it has done was not done in the window
 			all[i].before = now
 		case before[at].Node == now.Node:
