@@ -34,8 +34,11 @@ type nodeProgram struct {
 // A partOfRun is what a run has on this node.
 type partOfRun struct {
 	events  events
-	store   *sharedStore // nil: none
-	pending int          // Config.MaxPendingBytes
+	store   *sharedStore  // nil: none
+	pending int           // Config.MaxPendingBytes
+	over    chan struct{} // closed when nothing is left of it here
+	tapable sync.Once
+	taps    taps // after tapable
 }
 
 // A sharedStore has the dead letters of a topology. A run may begin before nothing is
@@ -68,7 +71,7 @@ func (p *nodeProgram) settings(run cluster.Run, spec *cluster.Spec) (*task.Setti
 	config.Logger = p.logger
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	part := &partOfRun{events: events{topology: spec.Topology, logger: p.logger}, pending: config.MaxPendingBytes}
+	part := &partOfRun{events: events{topology: spec.Topology, logger: p.logger}, pending: config.MaxPendingBytes, over: make(chan struct{})}
 	set := config.settings()
 	set.Event = part.events.tell
 	if p.dir != "" {
@@ -134,6 +137,18 @@ func submitted(spec *cluster.Spec) (Config, error) {
 	return config.withDefaults(), nil
 }
 
+// part returns the run of a topology that is here, and what it has; nil: there is none.
+func (p *nodeProgram) part(topology string) (run cluster.Run, part *partOfRun) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for r, x := range p.runs {
+		if x.events.topology == topology && r > run {
+			run, part = r, x
+		}
+	}
+	return run, part
+}
+
 // pendingBytes is Config.MaxPendingBytes of a run that is here; else 0.
 func (p *nodeProgram) pendingBytes(run cluster.Run) int {
 	p.mu.Lock()
@@ -153,6 +168,7 @@ func (p *nodeProgram) ended(run cluster.Run) {
 		return
 	}
 	delete(p.runs, run)
+	close(part.over)
 	part.events.quiet()
 	s := part.store
 	if s == nil {
@@ -176,6 +192,7 @@ func (p *nodeProgram) close() error {
 	defer p.mu.Unlock()
 	var errs []error
 	for _, part := range p.runs {
+		close(part.over)
 		part.events.quiet()
 	}
 	for _, s := range p.stores {

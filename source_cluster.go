@@ -243,7 +243,3 @@ func (s *clusterSource) Oldest(ctx context.Context, topology string, n int) ([]v
 	slices.SortStableFunc(all, func(x, y view.Tree) int { return cmp.Compare(y.Age, x.Age) })
 	return all[:min(n, len(all))], err
 }
-
-func (s *clusterSource) Tap(ctx context.Context, tap view.Tap, yield func(*view.Tapped) bool) error {
-	return &web.Error{Code: web.NotHere, Text: "streams cannot be tapped yet"}
-}

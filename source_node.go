@@ -11,6 +11,7 @@ import (
 	"github.com/egretstream/egret/graph"
 	"github.com/egretstream/egret/node"
 	"github.com/egretstream/egret/node/process"
+	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/view"
 	"github.com/egretstream/egret/web"
@@ -104,8 +105,43 @@ func (s *nodeSource) Oldest(context.Context, string, int) ([]view.Tree, error) {
 	return nil, &web.Error{Code: web.NotHere, Text: "open messages cannot be looked at yet"}
 }
 
-func (s *nodeSource) Tap(context.Context, view.Tap, func(*view.Tapped) bool) error {
-	return &web.Error{Code: web.NotHere, Text: "streams cannot be tapped yet"}
+// Tap taps the tasks that are here.
+func (s *nodeSource) Tap(ctx context.Context, want view.Tap, yield func(*view.Tapped) bool) error {
+	run, part := s.runs.part(want.Topology)
+	if part == nil {
+		return &web.Error{Code: web.NotHere, Text: fmt.Sprintf("nothing of the topology %s is here", want.Topology)}
+	}
+	plan := s.partOf(ctx, run).Plan
+	if plan == nil {
+		return &web.Error{Code: web.NotHere, Text: fmt.Sprintf("nothing of the topology %s is here yet", want.Topology)}
+	}
+	part.tapable.Do(func() {
+		part.taps.plan = func() *topology.Plan { return plan } // later ones have the same components and streams
+		part.taps.set = func(now task.Taps) { s.p.ToRun(run, now) }
+		part.taps.emitted = func(component, stream int) (n int64) {
+			within, cancel := context.WithTimeout(context.Background(), partTime)
+			defer cancel()
+			now := s.partOf(within, run)
+			for _, t := range now.Tasks {
+				if now.Plan.Tasks[t.ID].Component == component {
+					n += t.Metrics.Streams[stream].Emitted.Load()
+				}
+			}
+			return n
+		}
+	})
+	return part.taps.look(ctx, part.over, want, yield)
+}
+
+// partOf returns what is here of a run, or nothing.
+func (s *nodeSource) partOf(ctx context.Context, run cluster.Run) node.Part {
+	parts, _ := s.p.Parts(ctx) // an error: the node ends, or whoever looks has gone
+	for _, p := range parts {
+		if p.Run == run {
+			return p
+		}
+	}
+	return node.Part{}
 }
 
 func (s *nodeSource) Letters(context.Context, string, string, int) ([]view.Letter, error) {

@@ -1,0 +1,107 @@
+package egret
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
+	"github.com/egretstream/egret/view"
+)
+
+// passing emits numbers until it is stopped, on several nodes.
+func passing(name string, more func(*topology.Builder)) *topology.Topology {
+	return topology.New(name, func(b *topology.Builder) {
+		in := b.Spout("in", spout.Source(spout.Generate(0, func(i int64, out *spout.Out) { out.Emit(i) }))).Emits("n")
+		pass := b.Bolt("pass", bolt.Each(func(in tuple.Tuple, out *bolt.Collector) error {
+			out.Emit(in.Int64("n"), "4111")
+			return nil
+		}), in.Shuffle()).Emits("n", "card").Mask("card").Parallel(3)
+		b.Bolt("out", bolt.Each(func(tuple.Tuple, *bolt.Collector) error { return nil }), pass.Shuffle()).Parallel(2)
+		if more != nil {
+			more(b)
+		}
+	})
+}
+
+// A tap of a cluster is one of all nodes, and leaves nothing behind on any.
+func TestTapOfCluster(t *testing.T) {
+	tops := []*topology.Topology{passing("passing", nil), passing("closed", (*topology.Builder).NoTaps)}
+	a := startNode(t, tops, "--data", t.TempDir(), "--name", "a")
+	b := startNode(t, tops, "--name", "b", "--join", a.addr)
+	c := startNode(t, tops, "--name", "c", "--join", a.addr)
+	s := &shell{t, tops, b.addr}
+	soon(t, func() bool { x := s.status(""); return x.Quorum && len(x.Nodes) == 3 })
+	for _, name := range []string{"passing", "closed"} {
+		s.is("submit " + name + " --max-pending 1000")
+		soon(t, func() bool { d := apiOf(t, c).detail(name); return d.Silent == 0 && d.Counts.Acked > 0 })
+	}
+	nodes := map[string]bool{}
+	for range 2 * mostTaps {
+		var code int
+		var out, errs string
+		soon(t, func() bool { // the one before ends when the nodes have heard of it
+			code, out, errs = s.run("tap passing pass -n 60 --rate 1000 --where n%2==1")
+			return code != ExitRefused
+		})
+		require.Equal(t, ExitDone, code, errs)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		require.Len(t, lines, 60)
+		for _, line := range lines {
+			var x struct {
+				Task, Node string
+				Values     struct {
+					N    int64
+					Card string
+				}
+			}
+			require.NoError(t, json.Unmarshal([]byte(line), &x))
+			require.EqualValues(t, 1, x.Values.N%2)
+			require.Equal(t, "•••", x.Values.Card)
+			require.Contains(t, []string{"pass/0", "pass/1", "pass/2"}, x.Task)
+			nodes[x.Node] = true
+		}
+	}
+	require.Equal(t, map[string]bool{"a": true, "b": true, "c": true}, nodes)
+	for _, tt := range []struct {
+		line string
+		code int
+		errs string
+	}{
+		{"tap closed pass", ExitRefused, "the topology closed forbids taps (NoTaps)"},
+		{"tap passing pass --where m>3", ExitUsage, "unknown name m: the fields of pass.default are n"},
+		{"tap passing pass --where card==n", ExitUsage, "the field card is masked"},
+		{"tap other pass", ExitUnknown, `there is no topology "other"`},
+		{"tap passing passes", ExitUnknown, `has no stream "passes"`},
+	} {
+		code, out, errs := s.run(tt.line)
+		require.Equal(t, tt.code, code, errs)
+		require.Empty(t, out)
+		require.Contains(t, errs, tt.errs)
+	}
+	var e struct{}
+	status, refused := apiOf(t, b).do("GET", "/api/v1/topologies/passing/tap?component=passes", nil, &e)
+	require.Equal(t, 404, status)
+	require.Equal(t, `unknown: there is no component "passes" in the topology passing: it has in, pass, out`, refused)
+
+	// Where the tasks go, the tap goes; it ends with the run.
+	done := make(chan struct{})
+	var out, errs string
+	var code int
+	go func() { // waited for below
+		defer close(done)
+		code, out, errs = s.run("tap passing pass --rate 1000")
+	}()
+	_, refused = apiOf(t, a).act(view.Action{Do: "drain", Node: "c"})
+	require.Empty(t, refused)
+	soon(t, func() bool { return apiOf(t, a).overview().Nodes[2].Tasks == 0 })
+	s.is("kill passing --wait")
+	<-done
+	require.Equal(t, ExitDone, code, errs)
+	require.NotEmpty(t, out)
+}
