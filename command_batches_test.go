@@ -18,6 +18,7 @@ import (
 	"github.com/egretstream/egret/state/memory"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/trident"
+	"github.com/egretstream/egret/view"
 )
 
 // reachable is a backend that all nodes can reach: those of a test are one process.
@@ -42,10 +43,10 @@ func TestClusterBatches(t *testing.T) {
 	soon(t, func() bool { x := s.status(""); return x.Quorum && len(x.Nodes) == 2 })
 	s.is("submit spread")
 	s.is("submit local")
-	batches := func(name string) *node.BatchCounts {
+	batches := func(name string) *view.Batches {
 		all := s.status(name).Topologies
 		if len(all) == 0 || all[0].Batches == nil {
-			return new(node.BatchCounts)
+			return new(view.Batches)
 		}
 		return all[0].Batches
 	}
@@ -84,13 +85,13 @@ func TestClusterBatches(t *testing.T) {
 func TestStatusOfBatches(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		b    node.BatchCounts
+		b    view.Batches
 		want string
 	}{
-		{"nothing yet", node.BatchCounts{Now: &metrics.BatchesNow{Attempt: "0.0", Phase: "recovering", Record: true}}, `batches: 0 committed last, attempt 0.0, recovering, waits for the record
+		{"nothing yet", view.Batches{Now: &metrics.BatchesNow{Attempt: "0.0", Phase: "recovering", Record: true}}, `batches: 0 committed last, attempt 0.0, recovering, waits for the record
 committed here: 0 messages
 `},
-		{"under way", node.BatchCounts{
+		{"under way", view.Batches{
 			Last: 1234, Messages: 1, Failed: 2, Rounds: map[string]int64{"unknown entry": 1, "start": 1, "death": 1000}, Latency: metrics.Latency{Count: 1, P50: 152_345_678, P99: 1_310_000_000},
 			Now: &metrics.BatchesNow{Attempt: "3.2", Phase: "running", Missing: []string{"count/0", "count/1"}, Batches: []metrics.BatchInfo{
 				{Tx: 1235, Stage: "writing", Messages: 50_000, Age: 123 * time.Millisecond}, {Tx: 1236, Stage: "failed", Messages: 1, Age: 7 * time.Millisecond},

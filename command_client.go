@@ -96,7 +96,13 @@ func (l *client) open(ctx context.Context) (context.Context, error) {
 	}
 	dial := wire.NewClient(secret, wire.Secret{}).Dial
 	l.http = &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return dial(ctx, addr) },
+		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+			c, err := dial(ctx, addr)
+			if err != nil {
+				return nil, &dialError{err}
+			}
+			return c, nil
+		},
 	}}
 	if l.timeout == 0 {
 		l.timeout = answerWithin
@@ -190,6 +196,11 @@ func (l *client) askOnce(ctx context.Context, addr string, q *node.Request) (*no
 	}
 	return &a, nil
 }
+
+// A dialError says that a node has not heard what was asked.
+type dialError struct{ error }
+
+func (e *dialError) Unwrap() error { return e.error }
 
 // A codedError is one with an exit code of its own.
 type codedError struct {

@@ -21,8 +21,8 @@ func clusterCommands(topologies []*topology.Topology) []*cobra.Command {
 		submitCommand(topologies), statusCommand(), listCommand(), statusOf("activate", "Let the spouts of a topology emit again", cluster.Active),
 		statusOf("deactivate", "Let the spouts of a topology emit nothing for now", cluster.Inactive),
 		rebalanceCommand(), killCommand(), queryCommand(topologies),
-		membersCommand(), drainCommand(), leaveCommand(), forgetCommand(), recoverCommand(),
-		tapCommand(),
+		uiCommand(), membersCommand(), drainCommand(), leaveCommand(), forgetCommand(), recoverCommand(),
+		tapCommand(), topCommand(), errorsCommand(),
 	}
 }
 

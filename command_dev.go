@@ -26,6 +26,7 @@ const mostDev = 9
 type devOptions struct {
 	nodes int
 	keep  bool
+	http  string
 }
 
 // devCommand is "dev".
@@ -44,6 +45,7 @@ tasks; it is not started again. Their data is removed at the end.`,
 	f := c.Flags()
 	f.SortFlags = false
 	f.IntVar(&o.nodes, "nodes", 3, fmt.Sprintf("how many, 1 to %d", mostDev))
+	f.StringVar(&o.http, "http", defaultPage, "where the first node serves a page, an API and metrics; empty: nowhere")
 	f.BoolVar(&o.keep, "keep", false, "leave the directory with their data, and say where it is")
 	return c
 }
@@ -82,6 +84,13 @@ func (o *devOptions) run(c *cobra.Command, topologies []*topology.Topology) (err
 	if err != nil {
 		return &placeError{err}
 	}
+	where := ""
+	if !c.Flags().Changed("http") {
+		if o.http, err = freePage(); err != nil {
+			return &placeError{err}
+		}
+		where = "the page is http://" + o.http + "\n"
+	}
 	deaths := make(chan *child, o.nodes)
 	var all []*child
 	defer func() { end(all, interrupted, out) }()
@@ -90,6 +99,8 @@ func (o *devOptions) run(c *cobra.Command, topologies []*topology.Topology) (err
 		args := []string{"node", "--listen", addr, "--name", name, "--data", filepath.Join(dir, name)}
 		if i > 0 {
 			args = append(args, "--join", addrs[0])
+		} else if o.http != "" {
+			args = append(args, "--http", o.http)
 		}
 		n, err := startChild(self, name, args, &lines{w: c.OutOrStdout()}, out, deaths)
 		if err != nil {
@@ -101,7 +112,7 @@ func (o *devOptions) run(c *cobra.Command, topologies []*topology.Topology) (err
   export %s=%s
   %[4]s submit %[5]s
   %[4]s status
-an interrupt ends them all`, amount.Of(o.nodes, "node"), nodeVariable, addrs[0], program(), topologies[0].Name()))
+%[6]san interrupt ends them all`, amount.Of(o.nodes, "node"), nodeVariable, addrs[0], program(), topologies[0].Name(), where))
 	for living := len(all); living > 0; {
 		select {
 		case <-interrupted:
@@ -195,6 +206,19 @@ func freePorts(n int) (addrs []string, err error) {
 		addrs = append(addrs, l.Addr().String())
 	}
 	return addrs, nil
+}
+
+// freePage returns where a page can be served at the moment: the default, or if that is
+// taken anywhere.
+func freePage() (string, error) {
+	l, err := net.Listen("tcp", defaultPage)
+	if err != nil {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
 }
 
 // lines writes whole lines of several writers.

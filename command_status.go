@@ -19,6 +19,7 @@ import (
 	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/node"
+	"github.com/egretstream/egret/view"
 )
 
 const watchEvery = time.Second
@@ -50,7 +51,7 @@ type topologyJSON struct {
 	Lacks      string          `json:"lacks,omitempty"`   // the node that it waits for, which has its states
 	// Batches are those of an exactly-once topology; nil: it is none. Of one that does not
 	// run, or of which nothing is heard, there is the last one alone.
-	Batches *node.BatchCounts `json:"batches,omitempty"`
+	Batches *view.Batches `json:"batches,omitempty"`
 }
 
 // A componentJSON is what the tasks of a component do, together.
@@ -192,7 +193,7 @@ func topologyOf(sub *cluster.Submission) topologyJSON {
 	for _, c := range sub.Components {
 		x.Components = append(x.Components, componentJSON{Component: c.Name, Tasks: c.Parallel})
 		if c.One && x.Batches == nil {
-			x.Batches = &node.BatchCounts{}
+			x.Batches = &view.Batches{}
 		}
 	}
 	if x.Batches != nil && sub.Record != nil {

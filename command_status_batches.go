@@ -10,6 +10,7 @@ import (
 	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/metrics"
 	"github.com/egretstream/egret/node"
+	"github.com/egretstream/egret/view"
 )
 
 // lacks returns the node that a topology waits for, because it has states of it that no
@@ -34,7 +35,7 @@ func lacks(v *node.View, sub *cluster.Submission) string {
 }
 
 // printBatches says how the batches of an exactly-once topology are.
-func printBatches(w io.Writer, b *node.BatchCounts) {
+func printBatches(w io.Writer, b *view.Batches) {
 	now := b.Now
 	if now == nil {
 		fmt.Fprintf(w, "batches: %s committed last\n", amount.Digits(b.Last))

@@ -72,7 +72,7 @@ var house = map[string]room{
 	"cluster": {machines, false, "batch mutation tuple"},
 
 	"task": {behaviours, false, "amount mutation tuple metrics actor spout bolt topology acker broker batch proto"},
-	"node": {behaviours, false, "mutation tuple actor acker batch broker cluster task metrics topology"},
+	"node": {behaviours, false, "mutation tuple actor acker batch broker cluster task metrics topology view"},
 
 	"actor/host":     {hosts, false, "actor"},
 	"spout/from":     {hosts, true, "amount tuple spout"},

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -92,6 +91,14 @@ func (a *api) act(x view.Action) (e view.Effect, refused string) {
 	a.Helper()
 	_, refused = a.do("POST", "/api/v1/actions", x, &e)
 	return e, refused
+}
+
+// as runs a command that must be done, and returns what it says.
+func (s *shell) as(line string) string {
+	s.Helper()
+	code, out, errs := s.run(line)
+	require.Equal(s, ExitDone, code, "%s: %s", line, errs)
+	return out
 }
 
 // Any node shows what all of them have, and it adds up to what the sink has counted.
@@ -177,6 +184,11 @@ func TestAnyNodeShowsAll(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, status)
 		require.Contains(t, refused, `unknown: there is no topology "other" in the cluster: it has counted`)
 	}
+	// And so do commands.
+	s.node = c.addr
+	require.Regexp(t, `(?m)^counted +done +8 +0 +0 +0 +0 +- +-$`, s.as("top --once"))
+	require.Contains(t, s.as("top counted --once"), "COMPONENT")
+	require.Regexp(t, `(?m)^counted pass/\d on [abc]: failed, .*\n    .*no seven\n    tuple: \{n: \d*7\}$`, s.as("errors --component pass"))
 	// What Prometheus sees of a node is what runs there, and that is nothing any more.
 	answer, err := all[3].client.Get("http://" + all[3].addr + "/metrics")
 	require.NoError(t, err)
@@ -306,15 +318,7 @@ func TestAPIWithoutQuorum(t *testing.T) {
 func TestAPIWithFrozenNode(t *testing.T) {
 	tops := []*topology.Topology{endless()}
 	a := startNode(t, tops, "--data", t.TempDir(), "--name", "a", "--pace", "calm")
-	p := exec.Command(os.Args[0], "node", "--listen", "127.0.0.1:0", "--name", "z", "--join", a.addr, "--pace", "calm")
-	p.Env = append(os.Environ(), "EGRET_TEST_PROGRAM=nothing")
-	var errs bytes.Buffer
-	p.Stderr = &errs
-	require.NoError(t, p.Start())
-	defer func() {
-		_ = p.Process.Kill()
-		_ = p.Wait()
-	}()
+	p, _, _ := startProcess(t, nodeLine.String(), "node", "--listen", "127.0.0.1:0", "--name", "z", "--join", a.addr, "--pace", "calm")
 	at := apiOf(t, a)
 	soon(t, func() bool { o := at.overview(); return len(o.Nodes) == 2 && o.Nodes[1].Up > 0 })
 	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))

@@ -10,6 +10,7 @@ import (
 	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/metrics"
 	"github.com/egretstream/egret/tuple"
+	"github.com/egretstream/egret/view"
 )
 
 // countEvery is how often a node tells who leads what its tasks have done.
@@ -47,19 +48,7 @@ type TaskCount struct {
 	Stale     int64             `json:"stale"`
 	Restarts  int64             `json:"restarts"`
 	Throttled time.Duration     `json:"throttled_ns"`
-	Batches   *BatchCounts      `json:"batches,omitempty"` // of the coordinator of an exactly-once topology
-}
-
-// BatchCounts are what the coordinator of an exactly-once topology has done on a node.
-type BatchCounts struct {
-	Last      int64               `json:"last"`      // the number of the last one that is committed
-	Committed int64               `json:"committed"` // how many were
-	Messages  int64               `json:"messages"`  // in them
-	Keys      int64               `json:"keys"`      // written in them
-	Failed    int64               `json:"failed"`    // in which user code has failed
-	Rounds    map[string]int64    `json:"rounds"`    // by why they have begun
-	Latency   metrics.Latency     `json:"latency"`   // from the beginning of a batch until it is committed
-	Now       *metrics.BatchesNow `json:"now,omitempty"`
+	Batches   *view.Batches     `json:"batches,omitempty"` // of the coordinator of an exactly-once topology
 }
 
 // Stats are what the tasks of a run do, on all nodes, as who leads has heard a moment
@@ -87,8 +76,8 @@ func count(id tuple.TaskID, m *metrics.Task) TaskCount {
 		Replayed: m.ReplayedFailed.Load() + m.ReplayedLost.Load() + m.ReplayedTimeout.Load(),
 		Restarts: m.Restarts.Load(), Throttled: time.Duration(m.Throttled.Load()),
 	}
-	if now := m.Batches.Now.Load(); now != nil {
-		c.Batches = countBatches(m, now)
+	if m.Batches.Now.Load() != nil {
+		c.Batches = view.ReadBatches(m)
 	}
 	for i := range m.Streams {
 		c.Emitted += m.Streams[i].Emitted.Load()
@@ -98,14 +87,6 @@ func count(id tuple.TaskID, m *metrics.Task) TaskCount {
 		c.Failed += m.Inputs[i].Failed.Load()
 	}
 	return c
-}
-
-func countBatches(m *metrics.Task, now *metrics.BatchesNow) *BatchCounts {
-	b := &m.Batches
-	return &BatchCounts{
-		Last: b.Last.Load(), Committed: b.Committed.Load(), Messages: b.Messages.Load(), Keys: b.Keys.Load(), Failed: b.Failed.Load(),
-		Rounds: b.RoundsBegan(), Latency: metrics.Read(&m.Complete), Now: now,
-	}
 }
 
 // tellCounts tells who leads what the tasks here have done.
