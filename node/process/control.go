@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/egretstream/egret/broker/wire"
@@ -28,13 +29,23 @@ type control struct {
 	p      *Process
 	mux    *http.ServeMux
 	server *http.Server
+	cancel context.CancelFunc // of all requests
 	ended  chan struct{}
+
+	mu      sync.Mutex
+	closed  bool
+	answers sync.WaitGroup // of what was given to Handle; added to under mu, before closed
 }
 
 func serve(p *Process) *control {
 	c := &control{p: p, mux: http.NewServeMux(), ended: make(chan struct{})}
 	c.mux.HandleFunc("POST "+Path, c.request)
-	c.server = &http.Server{Handler: c.mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
+	c.server = &http.Server{
+		Handler: c.mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
 	go func() { // ends with close, which waits
 		defer close(c.ended)
 		_ = c.server.Serve(p.port.Listener(wire.Control))
@@ -55,9 +66,24 @@ func (c *control) request(w http.ResponseWriter, r *http.Request) {
 }
 
 // Handle has requests whose paths match a pattern answered by h, on the control service:
-// who asks has the secret of the cluster, if it has one. What still answers when the
-// node ends is cut off.
-func (p *Process) Handle(pattern string, h http.Handler) { p.control.mux.Handle(pattern, h) }
+// who asks has the secret of the cluster, if it has one. When the node ends, the contexts
+// of requests end, and Close waits for h.
+func (p *Process) Handle(pattern string, h http.Handler) {
+	c := p.control
+	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		c.mu.Lock()
+		closed := c.closed
+		if !closed {
+			c.answers.Add(1)
+		}
+		c.mu.Unlock()
+		if closed {
+			return
+		}
+		defer c.answers.Done()
+		h.ServeHTTP(w, r)
+	})
+}
 
 // DialControl connects to the control service of the node at addr.
 func (p *Process) DialControl(ctx context.Context, addr string) (net.Conn, error) {
@@ -156,6 +182,11 @@ func (c *control) close() error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = c.server.Close() // somebody waits for an answer that may take long
 	}
+	c.cancel()
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.answers.Wait()
 	<-c.ended
 	return err
 }
