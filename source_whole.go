@@ -70,6 +70,9 @@ func (s *clusterSource) run(v *node.View, sub *cluster.Submission, names map[clu
 		r.Status = "changing"
 		r.Reason = fmt.Sprintf("%s waits until nothing is open (%s)", sub.Why, amount.Of(nextMoves(sub), "task"))
 	}
+	if sub.Record != nil { // until its coordinator says more
+		r.Batches = &view.Batches{Last: int64(sub.Record.Committed), Rounds: map[string]int64{}}
+	}
 	if sub.Plan == nil {
 		return r
 	}

@@ -186,7 +186,8 @@ func (c *Comparison) summary(r *Run) (Summary, []pair) {
 	}
 	if r.Batches != nil {
 		s.DoneRate = 0
-		if at := slices.IndexFunc(c.before.Runs, func(b Run) bool { return b.Topology == r.Topology && b.Run == r.Run && b.Batches != nil }); at >= 0 {
+		counted := func(b *Batches) bool { return b != nil && b.Now != nil } // else the last one alone is known
+		if at := slices.IndexFunc(c.before.Runs, func(b Run) bool { return b.Topology == r.Topology && b.Run == r.Run && counted(b.Batches) }); at >= 0 && counted(r.Batches) {
 			s.DoneRate = c.rate(c.before.Runs[at].Batches.Messages, r.Batches.Messages)
 		}
 	}

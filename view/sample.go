@@ -117,5 +117,5 @@ type Batches struct {
 	Failed    int64               `json:"failed"`
 	Rounds    map[string]int64    `json:"rounds"` // by why they have begun
 	Latency   metrics.Latency     `json:"latency"`
-	Now       *metrics.BatchesNow `json:"now,omitempty"`
+	Now       *metrics.BatchesNow `json:"now,omitempty"` // nil: Last is known alone
 }
