@@ -20,9 +20,33 @@ func New(name string, define func(*Builder)) *topology.Topology {
 			b.Check(errors.New("the definition is nil"))
 			return
 		}
-		define(t)
+		b.Check(t.run(define))
 		t.compile()
 	})
+}
+
+// run calls the definition. What is nil has no Builder to tell of it, so it ends the
+// definition.
+func (b *Builder) run(define func(*Builder)) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			m, is := r.(*mistake)
+			if !is {
+				panic(r)
+			}
+			err = m
+		}
+	}()
+	define(b)
+	return nil
+}
+
+// given ends the definition if p is nil.
+func given[T any](p *T, sentinel error, what string) *T {
+	if p == nil {
+		panic(&mistake{what + " is nil", sentinel})
+	}
+	return p
 }
 
 // A Builder takes the description of a topology. Functions such as [From] add to it.

@@ -14,6 +14,7 @@ type Grouped[K comparable, T any] struct {
 // GroupBy groups the elements by a key. Keys are compared with ==; they are a bool,
 // whole number, string, time.Time, time.Duration, or a struct of these.
 func GroupBy[T any, K comparable](s *Stream[T], key func(T) K) *Grouped[K, T] {
+	given(s, ErrStream, "the stream of GroupBy")
 	s.b.wants(key, "the key of GroupBy")
 	return &Grouped[K, T]{s: s, key: key}
 }
@@ -24,6 +25,7 @@ func Identity[T any](v T) T { return v }
 
 // GroupAll makes one group of all elements, in one task.
 func (s *Stream[T]) GroupAll() *Grouped[struct{}, T] {
+	given(s, ErrStream, "the stream of GroupAll")
 	return &Grouped[struct{}, T]{s: s, key: func(T) struct{} { return struct{}{} }}
 }
 
@@ -31,11 +33,13 @@ func (s *Stream[T]) GroupAll() *Grouped[struct{}, T] {
 // each task first combines what it has of a batch, so that one value for each key travels,
 // and not all elements.
 func (g *Grouped[K, T]) WithoutParts() *Grouped[K, T] {
+	given(g, ErrStream, "the groups of WithoutParts")
 	return &Grouped[K, T]{g.s, g.key, true}
 }
 
 // keyed returns the elements with their keys, in the task of the key.
 func keyed[K comparable, T any](g *Grouped[K, T], what string) *Stream[Pair[K, T]] {
+	given(g, ErrStream, "the groups of "+what)
 	return gather(derive[Pair[K, T]](g.s, "group", pairs(g.key)), what)
 }
 
@@ -47,6 +51,7 @@ func gather[K comparable, T any](s *Stream[Pair[K, T]], what string) *Stream[Pai
 // parts returns values of the elements with their keys, in the task of the key: one for
 // each task and batch, or for each element.
 func parts[K comparable, T, V any](g *Grouped[K, T], c Combiner[T, V], what string) *Stream[Pair[K, V]] {
+	given(g, ErrStream, "the groups of "+what)
 	g.s.b.wants(c.Init, "Init of the Combiner of "+what)
 	g.s.b.wants(c.Combine, "Combine of the Combiner of "+what)
 	if g.noParts {
@@ -71,6 +76,7 @@ func Aggregate[K comparable, T, V any](g *Grouped[K, T], c Combiner[T, V]) *Stre
 // Reduce returns one value for each key that a batch has: the elements of that key, added
 // by r.
 func Reduce[K comparable, T, V any](g *Grouped[K, T], r Reducer[T, V]) *Stream[Pair[K, V]] {
+	given(g, ErrStream, "the groups of Reduce")
 	r.check(g.s.b, "Reduce")
 	return derive[Pair[K, V]](keyed(g, "Reduce"), "reduce", func(t *body, n *node) func(Pair[K, T]) {
 		return grouping(t, n, split[K, T], func(v T) V { return r.Reduce(r.Zero(), v) }, r.Reduce)
@@ -79,6 +85,7 @@ func Reduce[K comparable, T, V any](g *Grouped[K, T], r Reducer[T, V]) *Stream[P
 
 // AggregateGroups returns what a says of each key that a batch has.
 func AggregateGroups[K comparable, T, A, U any](g *Grouped[K, T], a Aggregator[T, A, U]) *Stream[Pair[K, U]] {
+	given(g, ErrStream, "the groups of AggregateGroups")
 	a.check(g.s.b, "AggregateGroups")
 	return derive[Pair[K, U]](keyed(g, "AggregateGroups"), "aggregate", func(t *body, n *node) func(Pair[K, T]) {
 		next := outOf[Pair[K, U]](t, n)
@@ -92,6 +99,7 @@ func AggregateGroups[K comparable, T, A, U any](g *Grouped[K, T], a Aggregator[T
 // if it has any: of a part of the batch, whichever way it was cut. Put By, Global or Broadcast before
 // it for parts that mean something.
 func PartitionAggregate[T, A, U any](s *Stream[T], a Aggregator[T, A, U]) *Stream[U] {
+	given(s, ErrStream, "the stream of PartitionAggregate")
 	a.check(s.b, "PartitionAggregate")
 	out := derive[U](s, "aggregate", func(t *body, n *node) func(T) {
 		next := outOf[U](t, n)

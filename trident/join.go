@@ -4,6 +4,7 @@ package trident
 // have the same key. Elements of other batches do not meet: what is to wait longer goes
 // into a state.
 func Join[K comparable, L, R, U any](left *Grouped[K, L], right *Grouped[K, R], f func(key K, l L, r R) U) *Stream[U] {
+	given(left, ErrStream, "the left of Join")
 	left.s.b.wants(f, "the function of Join")
 	return join(left, right, "Join", func(k K, s *sides[L, R], emit func(U)) {
 		for _, l := range s.left {
@@ -17,6 +18,7 @@ func Join[K comparable, L, R, U any](left *Grouped[K, L], right *Grouped[K, R], 
 // LeftJoin is [Join] with f also called for elements of left that have no partner: r is
 // then the zero R, and found false.
 func LeftJoin[K comparable, L, R, U any](left *Grouped[K, L], right *Grouped[K, R], f func(key K, l L, r R, found bool) U) *Stream[U] {
+	given(left, ErrStream, "the left of LeftJoin")
 	left.s.b.wants(f, "the function of LeftJoin")
 	return join(left, right, "LeftJoin", func(k K, s *sides[L, R], emit func(U)) {
 		for _, l := range s.left {

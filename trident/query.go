@@ -27,6 +27,7 @@ type stateUse struct {
 // The batch is processed when all batches before it are committed. An element waits
 // until its batch is complete, and then the keys of the batch are read in one go.
 func StateQuery[K comparable, T, V, U any](g *Grouped[K, T], st *State[K, V], f func(v T, value V, found bool, emit func(U))) *Stream[U] {
+	given(g, ErrStream, "the groups of StateQuery of "+st.what())
 	g.s.b.wants(f, "the function of StateQuery of "+st.what())
 	s := keyed(g, "StateQuery")
 	s.n.inputs[0].edge.settled = true

@@ -85,6 +85,7 @@ func PersistentAggregate[K comparable, T, V any](g *Grouped[K, T], st *State[K, 
 // PersistentReduce changes the state by each batch: the elements of a key are added to
 // its value by r, in no order that is promised.
 func PersistentReduce[K comparable, T, V any](g *Grouped[K, T], st *State[K, V], r Reducer[T, V]) *Stream[Pair[K, V]] {
+	given(g, ErrStream, "the groups of PersistentReduce of "+st.what())
 	r.check(g.s.b, st.what())
 	return Update(g, st, func(_ K, old V, found bool, batch []T) V {
 		if !found {
@@ -101,6 +102,7 @@ func PersistentReduce[K comparable, T, V any](g *Grouped[K, T], st *State[K, V],
 // old one, which it must not change, and of the batch's elements of that key, in no order that is
 // promised. found says whether there is an old one.
 func Update[K comparable, T, V any](g *Grouped[K, T], st *State[K, V], f func(key K, old V, found bool, batch []T) V) *Stream[Pair[K, V]] {
+	given(g, ErrStream, "the groups of Update of "+st.what())
 	g.s.b.wants(f, "the function of Update of "+st.what())
 	return keep(keyed(g, st.what()), st, func(v T) []T { return []T{v} }, func(all []T, v T) []T { return append(all, v) }, f)
 }
@@ -113,7 +115,7 @@ func (s *State[K, V]) about(err error) error {
 	return err
 }
 
-func (s *State[K, V]) what() string { return "state " + s.name }
+func (s *State[K, V]) what() string { return "state " + given(s, ErrState, "a state").name }
 
 func (s *State[K, V]) types() string {
 	return fmt.Sprintf("of %v to %v", reflect.TypeFor[K](), reflect.TypeFor[V]())

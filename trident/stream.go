@@ -49,6 +49,7 @@ func From[T any](b *Builder, name string, source spout.Source, kind ...Kind) *St
 // of them have names, the component's is all of them. Sources and states have names of
 // their own.
 func (s *Stream[T]) Name(name string) *Stream[T] {
+	given(s, ErrStream, "the stream of Name")
 	if s.n.ofSource() != nil || s.n.state != nil {
 		s.b.mistake(ErrName, "Name(%q): a source or state has a name already", name)
 	}
@@ -59,6 +60,7 @@ func (s *Stream[T]) Name(name string) *Stream[T] {
 // Parallel sets the number of tasks of the component that the last operator runs in: of
 // the source, directly behind From. Without it there is one.
 func (s *Stream[T]) Parallel(tasks int) *Stream[T] {
+	given(s, ErrStream, "the stream of Parallel")
 	n := s.n
 	if source := n.ofSource(); source != nil {
 		n = source
@@ -69,6 +71,7 @@ func (s *Stream[T]) Parallel(tasks int) *Stream[T] {
 
 // Map returns the stream of f of each element.
 func Map[T, U any](s *Stream[T], f func(T) U) *Stream[U] {
+	given(s, ErrStream, "the stream of Map")
 	s.b.wants(f, "the function of Map")
 	return derive[U](s, "map", func(t *body, n *node) func(T) {
 		next := outOf[U](t, n)
@@ -78,6 +81,7 @@ func Map[T, U any](s *Stream[T], f func(T) U) *Stream[U] {
 
 // FlatMap returns the stream of what f emits for each element.
 func FlatMap[T, U any](s *Stream[T], f func(v T, emit func(U))) *Stream[U] {
+	given(s, ErrStream, "the stream of FlatMap")
 	s.b.wants(f, "the function of FlatMap")
 	return derive[U](s, "flatmap", func(t *body, n *node) func(T) {
 		next := outOf[U](t, n)
@@ -89,6 +93,7 @@ func FlatMap[T, U any](s *Stream[T], f func(v T, emit func(U))) *Stream[U] {
 // again. It is also the place for side effects. They happen again when the batch does;
 // only states are exactly-once.
 func Each[T, U any](s *Stream[T], f func(v T, emit func(U)) error) *Stream[U] {
+	given(s, ErrStream, "the stream of Each")
 	s.b.wants(f, "the function of Each")
 	return derive[U](s, "each", func(t *body, n *node) func(T) {
 		next := outOf[U](t, n)
@@ -102,6 +107,7 @@ func Each[T, U any](s *Stream[T], f func(v T, emit func(U)) error) *Stream[U] {
 
 // Filter keeps the elements for which f is true.
 func (s *Stream[T]) Filter(f func(T) bool) *Stream[T] {
+	given(s, ErrStream, "the stream of Filter")
 	s.b.wants(f, "the function of Filter")
 	return derive[T](s, "filter", func(t *body, n *node) func(T) {
 		next := outOf[T](t, n)
@@ -115,6 +121,7 @@ func (s *Stream[T]) Filter(f func(T) bool) *Stream[T] {
 
 // Peek calls f for each element, and passes it on.
 func (s *Stream[T]) Peek(f func(T)) *Stream[T] {
+	given(s, ErrStream, "the stream of Peek")
 	s.b.wants(f, "the function of Peek")
 	return derive[T](s, "peek", func(t *body, n *node) func(T) {
 		next := outOf[T](t, n)
@@ -124,8 +131,10 @@ func (s *Stream[T]) Peek(f func(T)) *Stream[T] {
 
 // Merge returns the stream of all elements of the streams.
 func Merge[T any](first *Stream[T], more ...*Stream[T]) *Stream[T] {
+	given(first, ErrStream, "a stream of Merge")
 	n := &node{kind: "merge", inputs: []input{{from: first.n}}}
 	for _, s := range more {
+		given(s, ErrStream, "a stream of Merge")
 		if first.b.owns(s.b, "Merge") {
 			n.inputs = append(n.inputs, input{from: s.n})
 		}
@@ -142,16 +151,23 @@ func Merge[T any](first *Stream[T], more ...*Stream[T]) *Stream[T] {
 
 // Shuffle spreads the elements over the tasks of what follows, by preference to one with
 // room.
-func (s *Stream[T]) Shuffle() *Stream[T] { return through(s, topology.Shuffle, 0) }
+func (s *Stream[T]) Shuffle() *Stream[T] {
+	return through(given(s, ErrStream, "the stream of Shuffle"), topology.Shuffle, 0)
+}
 
 // Broadcast gives each element to every task of what follows.
-func (s *Stream[T]) Broadcast() *Stream[T] { return through(s, topology.All, 0) }
+func (s *Stream[T]) Broadcast() *Stream[T] {
+	return through(given(s, ErrStream, "the stream of Broadcast"), topology.All, 0)
+}
 
 // Global gives all elements to the first task of what follows.
-func (s *Stream[T]) Global() *Stream[T] { return through(s, topology.Global, 0) }
+func (s *Stream[T]) Global() *Stream[T] {
+	return through(given(s, ErrStream, "the stream of Global"), topology.Global, 0)
+}
 
 // By gives elements of equal keys to the same task of what follows.
 func By[T any, K comparable](s *Stream[T], key func(T) K) *Stream[T] {
+	given(s, ErrStream, "the stream of By")
 	s.b.wants(key, "the key of By")
 	there := through(derive[Pair[K, T]](s, "by", pairs(key)), topology.Fields, keyFields[K](s.b, "By"))
 	return derive[T](there, "", func(t *body, n *node) func(Pair[K, T]) {
