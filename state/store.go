@@ -86,7 +86,8 @@ type Store interface {
 	// Scan calls f for each row of the groups, in no order, until it returns false. What is
 	// written meanwhile may be seen or not. f may call the store.
 	Scan(ctx context.Context, groups *tuple.Groups, f func(Key, Row) bool) error
-	// Close lets go of what the store has open. Everything that was written stays.
+	// Close lets go of what the store has open. Everything that was written stays. A call
+	// beside it, or behind it, may return an error.
 	Close() error
 }
 

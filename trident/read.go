@@ -38,7 +38,7 @@ func (s *State[K, V]) Open(ctx context.Context, topology string, committed tuple
 	return r, nil
 }
 
-// Close gives the store back.
+// Close gives the store back. Get, All and Top beside it or behind it may return an error.
 func (r *Reader[K, V]) Close() error { return r.close() }
 
 // Get returns the value of a key, and whether there is one.

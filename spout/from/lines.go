@@ -48,8 +48,10 @@ const (
 //
 // Files should not change while they are read: what is appended may be read or
 // not, and a file that is cut off ends the run. A run that goes on from the positions
-// of an earlier one reads what has been appended since, which should be whole lines;
-// it ends with an error if the file is shorter now or its first 4 KB, as far as they
+// of an earlier one reads what has been appended since, which should be whole lines: a
+// last line without a newline is a message as it stands, and if it grows later the rest of
+// it is another one, also where each message counts exactly once. Such a run
+// ends with an error if the file is shorter now or its first 4 KB, as far as they
 // had been read, are others. A file that does not exist, may not be read or is damaged
 // ends the run, after the good lines before the damage.
 func Lines(paths ...string) *LineSource {

@@ -16,12 +16,6 @@ import (
 	"github.com/egretstream/egret/tuple"
 )
 
-// A store is a state that somebody has open.
-type store struct {
-	*table
-	closed sync.Once
-}
-
 // A table is a database that is open, for all in this process who use it.
 type table struct {
 	at    place
@@ -260,23 +254,6 @@ func (t *table) Scan(ctx context.Context, groups *tuple.Groups, f func(state.Key
 		}
 	}
 	return nil
-}
-
-// Close closes the database when nobody else in this process uses it.
-func (s *store) Close() (err error) {
-	s.closed.Do(func() {
-		opened.Lock()
-		defer opened.Unlock()
-		if s.users--; s.users > 0 {
-			return
-		}
-		delete(opened.tables, s.at)
-		err = errors.Join(s.db.Close(), s.lock.Close())
-		if err != nil {
-			err = s.fault(err)
-		}
-	})
-	return err
 }
 
 // fault says where an error is from and, if files are damaged, what to do.

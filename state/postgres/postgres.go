@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -42,9 +44,9 @@ type Backend struct {
 func URL(url string) *Backend {
 	return &Backend{func() (*pgxpool.Config, error) {
 		c, err := pgxpool.ParseConfig(url)
-		if err != nil {
+		if err != nil || split(c) {
 			// pgx's error has parts of the URL.
-			return nil, errors.New("the URL of the database cannot be read (it is not shown, since it may have a password): postgres://user@host:port/database is what it should be")
+			return nil, errors.New("the URL of the database cannot be read (it is not shown, since it may have a password): postgres://user@host:port/database is what it should be, with %40 for an @ in the user or the password")
 		}
 		params := c.ConnConfig.RuntimeParams
 		if params["application_name"] == "" {
@@ -55,6 +57,16 @@ func URL(url string) *Backend {
 		}
 		return c, nil
 	}}
+}
+
+// split reports whether a host is the end of a password with an @ in it: no host has one,
+// but for a directory of a socket.
+func split(c *pgxpool.Config) bool {
+	hosts := []string{c.ConnConfig.Host}
+	for _, f := range c.ConnConfig.Fallbacks {
+		hosts = append(hosts, f.Host)
+	}
+	return slices.ContainsFunc(hosts, func(h string) bool { return strings.Contains(h, "@") && !strings.HasPrefix(h, "/") })
 }
 
 // String says which database it is, without the password.

@@ -377,6 +377,11 @@ func TestPasswordsAreNotShown(t *testing.T) {
 		"postgres://me:se%zzcret@127.0.0.1/words",
 		"host=127.0.0.1 password='secret",
 		"postgres://me:secret@127.0.0.1:1/words?sslmode=secret",
+		"postgres://me:more@secret@127.0.0.1:1/words",
+		"postgres://me:more/secret@127.0.0.1:1/words",
+		"postgres://me:more#secret@127.0.0.1:1/words",
+		"postgres://me:more@secret@127.0.0.1:1,127.0.0.2:1/words",
+		"host=127.0.0.2,secret@127.0.0.1 port=1 user=me",
 	} {
 		b := URL(url)
 		_, err := b.Open(t.Context(), counts)

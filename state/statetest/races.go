@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/state"
@@ -116,4 +117,35 @@ func zombie(b *bench) {
 		value = fmt.Sprint(try)
 		tx++
 	}
+}
+
+// closed: who still reads a store that somebody closes, as a query does or the write of a
+// life that has ended, gets what there is or an error. So does who comes later.
+func closed(b *bench) {
+	f := fence(1, 1, 1)
+	require.NoError(b, b.join(f, 0, nil, 7))
+	require.NoError(b, b.write(f, 1, row(7, "a", 1, "x", "")))
+	require.NoError(b, b.store.Close()) // so that other is the last one
+	for range 10 {
+		other, err := b.backend.Open(b.ctx, b.name)
+		require.NoError(b, err)
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for range 5 {
+					rows, err := other.Get(b.ctx, []state.Key{{Group: 7, Bytes: "a"}})
+					assert.True(b, err != nil || len(rows) == 1 && string(rows[0].Value) == "x", "%v %v", rows, err)
+				}
+			})
+		}
+		assert.NoError(b, other.Close())
+		all.Wait()
+		groups := set(7)
+		_ = other.Scan(b.ctx, &groups, func(state.Key, state.Row) bool { return true })
+		_, _ = other.Join(b.ctx, &state.Join{Fence: fence(0, 0, 1), Groups: set(7), Undo: true})
+		_ = other.Write(b.ctx, &state.Write{Fence: fence(0, 0, 1), Tx: 1, Rows: []state.Change{row(7, "a", 1, "y", "")}})
+		require.NoError(b, other.Close(), "twice")
+	}
+	b.open()
+	b.has(row(7, "a", 1, "x", ""))
 }

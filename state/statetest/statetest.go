@@ -42,6 +42,7 @@ func Run(t *testing.T, backend func(t *testing.T) state.Backend) {
 		{"a scan sees the rows of its groups", scan},
 		{"large rows", large},
 		{"many rows", many},
+		{"closed beside a call", closed},
 		{"as the model", property},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
