@@ -35,19 +35,24 @@ func (s *clusterSource) Tap(ctx context.Context, want view.Tap, yield func(*view
 		want.Most = tapMost
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	t := &clusterTap{want: want, each: time.Duration(float64(time.Second) / max(want.Most, 0.001)), some: make(chan struct{}, 1), from: map[cluster.Home]*view.Tapped{}}
+	t := &clusterTap{want: want, each: time.Duration(float64(time.Second) / max(want.Most, 0.001)), some: make(chan struct{}, 1), from: map[cluster.Home]*tapFrom{}}
 	defer t.under.Wait()
 	defer cancel()
-	notes, again := time.NewTicker(tapNote), time.NewTicker(tapAgain)
+	notes, again, next := time.NewTicker(tapNote), time.NewTicker(tapAgain), time.NewTimer(time.Hour)
 	defer notes.Stop()
 	defer again.Stop()
+	defer next.Stop()
 	t.begin(ctx, s, v, sub)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-t.some:
-			if more, err := t.pass(yield); !more || err != nil {
+			if more, err := t.pass(yield, next); !more || err != nil {
+				return err
+			}
+		case <-next.C:
+			if more, err := t.pass(yield, next); !more || err != nil {
 				return err
 			}
 		case <-notes.C:
@@ -61,7 +66,7 @@ func (s *clusterSource) Tap(ctx context.Context, want view.Tap, yield func(*view
 			case err == nil && sub.Run == run && sub.Status.Runs():
 				t.begin(ctx, s, v, sub)
 			case err == nil, gone: // it has ended
-				if more, err := t.pass(yield); !more || err != nil {
+				if more, err := t.pass(yield, next); !more || err != nil {
 					return err
 				}
 				yield(t.note())
@@ -91,7 +96,8 @@ func tappedComponent(sub *cluster.Submission, want *view.Tap) error {
 	return &web.Error{Code: web.Unknown, Text: fmt.Sprintf("there is no component %q in the topology %s: it has %s", want.Component, want.Topology, strings.Join(have, ", "))}
 }
 
-// A clusterTap is one who looks at a stream of a cluster, and what waits for it.
+// A clusterTap is one who looks at a stream of a cluster, and what waits for it. Nodes take
+// turns, so that the one that is asked does not hide the others.
 type clusterTap struct {
 	want  view.Tap
 	each  time.Duration // between tuples, on average
@@ -100,14 +106,22 @@ type clusterTap struct {
 	next  time.Time // when the next tuple may be shown
 
 	mu     sync.Mutex
-	from   map[cluster.Home]*view.Tapped // the last note of those that are tapped
-	before view.Tapped                   // notes of those that were
-	kept   []*view.Tapped
+	from   map[cluster.Home]*tapFrom
+	before view.Tapped // notes of taps that are over
+	busy   bool        // who looks is being shown something
 	missed int64
 	shown  int64
 	failed string // why Where has failed, or a node is silent; empty: that was told
 	told   bool
 	err    error // that ends it
+}
+
+// A tapFrom is what comes from one node.
+type tapFrom struct {
+	note view.Tapped    // the last one
+	over bool           // it is tapped no more
+	kept []*view.Tapped // that may yet be shown
+	turn time.Time      // when it was its turn last
 }
 
 // begin taps the nodes that have tasks and are not tapped.
@@ -119,9 +133,13 @@ func (t *clusterTap) begin(ctx context.Context, s *clusterSource, v *node.View, 
 			return x.Home == m.Home && sub.Components[x.Component].Name == t.want.Component
 		})
 		t.mu.Lock()
-		_, tapped := t.from[m.Home]
-		if has && m.Alive && !tapped {
-			t.from[m.Home] = &view.Tapped{}
+		f := t.from[m.Home]
+		if has && m.Alive && (f == nil || f.over) {
+			if f == nil {
+				f = &tapFrom{}
+				t.from[m.Home] = f
+			}
+			f.over = false
 			at, name := s.at(v, m), names[m.Node]
 			t.under.Go(func() {
 				t.over(m.Home, name, at.Tap(ctx, t.want, func(x *view.Tapped) bool { return t.take(m.Home, name, x) }))
@@ -131,21 +149,24 @@ func (t *clusterTap) begin(ctx context.Context, s *clusterSource, v *node.View, 
 	}
 }
 
-// take takes what a node shows.
+// take takes what a node shows. What there is no time to show is left out, the oldest first.
 func (t *clusterTap) take(from cluster.Home, name string, x *view.Tapped) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case x.Values == nil:
-		t.from[from] = x
+	f := t.from[from]
+	if x.Values == nil {
+		f.note = *x
 		t.fail(x.Error)
 		return true
-	case len(t.kept) == tapKept:
-		t.missed++
-	default:
-		x.Node = name
-		t.kept = append(t.kept, x)
 	}
+	if len(f.kept) >= max(1, int(tapBurst/t.each)) {
+		f.kept = f.kept[1:]
+		if t.busy {
+			t.missed++
+		}
+	}
+	x.Node = name
+	f.kept = append(f.kept, x)
 	t.wake()
 	return true
 }
@@ -154,8 +175,9 @@ func (t *clusterTap) take(from cluster.Home, name string, x *view.Tapped) bool {
 func (t *clusterTap) over(from cluster.Home, name string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	addNote(&t.before, t.from[from])
-	delete(t.from, from)
+	f := t.from[from]
+	addNote(&t.before, &f.note)
+	f.note, f.over = view.Tapped{}, true
 	if err == nil {
 		return
 	}
@@ -176,27 +198,54 @@ func (t *clusterTap) fail(text string) {
 	}
 }
 
-// pass shows what is kept and is to be shown. more is false when nobody looks any more.
-func (t *clusterTap) pass(yield func(*view.Tapped) bool) (more bool, err error) {
+// pass shows what is kept, as far as it is time to, and sets next to when there is more to
+// do. more is false when nobody looks any more.
+func (t *clusterTap) pass(yield func(*view.Tapped) bool, next *time.Timer) (more bool, err error) {
 	for {
-		t.mu.Lock()
-		if t.err != nil || len(t.kept) == 0 {
-			defer t.mu.Unlock()
-			return true, t.err
-		}
-		x := t.kept[0]
-		t.kept = t.kept[1:]
 		now := time.Now()
-		show := !now.Before(t.next)
-		if show {
-			t.next = later(t.next, now.Add(-tapBurst)).Add(t.each)
-			t.shown++
+		x, err := t.turn(now)
+		switch wait := t.next.Sub(now); {
+		case err != nil:
+			return true, err
+		case x == nil && wait > 0:
+			next.Reset(wait)
+			return true, nil
+		case x == nil:
+			return true, nil
 		}
+		more := yield(x)
+		t.mu.Lock()
+		t.busy = false
 		t.mu.Unlock()
-		if show && !yield(x) {
+		if !more {
 			return false, nil
 		}
 	}
+}
+
+// turn returns what is to be shown now, of the node whose last turn is the longest ago; nil:
+// nothing, or not yet.
+func (t *clusterTap) turn(now time.Time) (*view.Tapped, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil || now.Before(t.next) {
+		return nil, t.err
+	}
+	var first *tapFrom
+	for _, f := range t.from {
+		if len(f.kept) > 0 && (first == nil || f.turn.Before(first.turn)) {
+			first = f
+		}
+	}
+	if first == nil {
+		return nil, nil
+	}
+	x := first.kept[0]
+	first.kept, first.turn = first.kept[1:], now
+	t.next = later(t.next, now.Add(-tapBurst)).Add(t.each)
+	t.shown++
+	t.busy = true
+	return x, nil
 }
 
 func later(x, y time.Time) time.Time {
@@ -211,8 +260,8 @@ func (t *clusterTap) note() *view.Tapped {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.before
-	for _, x := range t.from {
-		addNote(&n, x)
+	for _, f := range t.from {
+		addNote(&n, &f.note)
 	}
 	n.At, n.Shown, n.Error = time.Now(), t.shown, t.failed
 	n.Missed += t.missed

@@ -46,12 +46,12 @@ func TestTapOfCluster(t *testing.T) {
 		var code int
 		var out, errs string
 		soon(t, func() bool { // the one before ends when the nodes have heard of it
-			code, out, errs = s.run("tap passing pass -n 60 --rate 1000 --where n%2==1")
+			code, out, errs = s.run("tap passing pass -n 300 --rate 1000 --where n%2==1")
 			return code != ExitRefused
 		})
 		require.Equal(t, ExitDone, code, errs)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
-		require.Len(t, lines, 60)
+		require.Len(t, lines, 300)
 		for _, line := range lines {
 			var x struct {
 				Task, Node string
