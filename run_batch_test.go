@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -72,7 +73,7 @@ type counting struct {
 
 func (b *counting) Prepare(_ context.Context, t *bolt.Task) error {
 	b.task, b.tx = t.Index, map[tuple.TxID]map[string]int{}
-	return nil
+	return b.hit("prepare")
 }
 
 func (b *counting) hit(place string) error {
@@ -398,21 +399,42 @@ func TestExactlyOncePoisoned(t *testing.T) {
 
 // A store that is away is waited for, however long it takes, and it is said.
 func TestExactlyOnceStoreAway(t *testing.T) {
-	for _, away := range []time.Duration{40 * time.Second, time.Hour} {
-		bubble(t, func(t *testing.T) {
-			counts, began, log := newExactCounts(), time.Now(), &logbook{}
-			_, err := egret.Run(context.Background(), exactTopology(words(1, 5000), counts, func(at string) error {
-				if (at == "write" || at == "join") && counts.written() > 3 && time.Since(began) < away {
-					return errors.New("no database")
-				}
-				return nil
-			}), egret.Config{BatchSize: 300, Logger: log.logger()})
-			require.NoError(t, err)
-			require.GreaterOrEqual(t, time.Since(began), away)
-			require.NotEmpty(t, log.with("no database"))
-			require.Equal(t, expected(1, 5000, 2), counts.get())
-		})
+	for _, places := range [][]string{{"write", "join"}, {"write", "prepare"}, {"write", "join", "prepare"}, {"write"}} {
+		for _, away := range []time.Duration{time.Second, 40 * time.Second, time.Hour} {
+			t.Run(fmt.Sprint(places, away), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					counts, began, log := newExactCounts(), time.Now(), &logbook{}
+					_, err := egret.Run(context.Background(), exactTopology(words(1, 5000), counts, func(at string) error {
+						if slices.Contains(places, at) && counts.written() > 3 && time.Since(began) < away {
+							return errors.New("no database")
+						}
+						return nil
+					}), egret.Config{BatchSize: 300, Logger: log.logger()})
+					require.NoError(t, err)
+					require.GreaterOrEqual(t, time.Since(began), away)
+					require.Less(t, time.Since(began), away+time.Minute)
+					told := len(log.with("no database"))
+					require.NotZero(t, told)
+					require.Less(t, told, 100+int(away/time.Second), "it is not tried all the time")
+					require.Equal(t, expected(1, 5000, 2), counts.get())
+				})
+			})
+		}
 	}
+}
+
+// One that has never been there ends the run soon.
+func TestExactlyOnceStoreNeverThere(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, err := run(t, exactTopology(words(1, 50), newExactCounts(), func(at string) error {
+			if at == "prepare" {
+				return errors.New("no database")
+			}
+			return nil
+		}), egret.Config{})
+		require.ErrorContains(t, err, "died 6 times in a row, the last time of: ")
+		require.ErrorContains(t, err, "Prepare: no database")
+	})
 }
 
 // countNumbers is a topology that counts what comes of numbers, so slowly that its spout has

@@ -53,7 +53,8 @@ type Stateful interface {
 	Join(ctx context.Context, j *Join) error
 	// Commit writes the batch, which is complete, in one transaction of the store, and
 	// returns when that is durable. A batch that changes nothing does not touch the
-	// store. An error ends this life of the task. Complete is called after it, on the
+	// store. An error ends this life of the task, and not the run, however often it comes,
+	// for the store may be away; but one that [Reject] has made does. Complete is called after it, on the
 	// task's turn.
 	Commit(ctx context.Context, b tuple.BatchID) (Written, error)
 }

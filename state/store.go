@@ -12,6 +12,14 @@ import (
 // now. Nothing was written. It is not to be tried again.
 var ErrFenced = errors.New("another attempt has fenced the state")
 
+// An UnusableError is of a store that no other try helps with: it is damaged or of another
+// layout, its place cannot be read, or it cannot keep a key. People have to look. A store
+// that may be back, as a database that is away or a disk that is full, returns other errors.
+type UnusableError struct{ Err error }
+
+func (e *UnusableError) Error() string { return e.Err.Error() }
+func (e *UnusableError) Unwrap() error { return e.Err }
+
 // A FencedError is the ErrFenced of a [Store.Join].
 type FencedError struct {
 	Joins, By tuple.Attempt

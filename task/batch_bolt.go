@@ -289,8 +289,8 @@ func (t *boltTask) joinIsDone(m joinDone) {
 
 // stateFailed ends this life: nobody knows what its store has.
 func (t *boltTask) stateFailed(what string, err error) {
-	p, _ := errors.AsType[*PanicError](err)
-	t.fail(fmt.Errorf("%s cannot %s: %w", t.m.Name, what, err), bolt.IsReject(err) || p != nil && p.Misuse, true)
+	p, panicked := errors.AsType[*PanicError](err)
+	t.dies(failed{err: fmt.Errorf("%s cannot %s: %w", t.m.Name, what, err), fatal: bolt.IsReject(err) || panicked && p.Misuse, own: true, away: !panicked})
 }
 
 // enterBatch tells the bolt and the outbox which batch the tuples are of that come now.

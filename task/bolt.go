@@ -169,7 +169,7 @@ func (t *boltTask) begin() {
 	}
 	if err != nil {
 		t.bolt = nil
-		t.fail(fmt.Errorf("%s: Prepare: %w", t.m.Name, err), bolt.IsReject(err), true)
+		t.dies(failed{err: fmt.Errorf("%s: Prepare: %w", t.m.Name, err), fatal: bolt.IsReject(err), own: true, away: t.round != nil})
 		return
 	}
 	t.phase = working

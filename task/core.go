@@ -243,12 +243,18 @@ func (c *core) end() {
 
 // fail ends this life: what it has reported is sent, everything else is lost.
 func (c *core) fail(err error, fatal, own bool) {
+	c.dies(failed{err: err, fatal: fatal, own: own})
+}
+
+// dies is fail with all that can be said of it.
+func (c *core) dies(why failed) {
 	if c.dead {
 		return
 	}
 	c.dead = true
 	c.reports.flush()
 	c.out.publish()
-	c.ctx.Send(c.sup, failed{task: c.id, life: c.life, err: err, fatal: fatal, own: own})
+	why.task, why.life = c.id, c.life
+	c.ctx.Send(c.sup, why)
 	c.ctx.Stop(c.ctx.Self())
 }

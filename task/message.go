@@ -76,6 +76,7 @@ type (
 		err   error
 		fatal bool // end the run with err
 		own   bool // outside Execute: counts towards giving the task up
+		away  bool // what keeps the task's state may be away: does not, if it was there in this run
 	}
 	// committed: everything before the position is done.
 	committed struct {

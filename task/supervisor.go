@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/egretstream/egret/actor"
@@ -69,6 +70,7 @@ type child struct {
 	pause   time.Duration      // before it
 	deaths  int                // in a row
 	strikes int                // of those, outside Execute
+	aways   int                // deaths in a row for want of what keeps its state, which are none of those
 	cancel  context.CancelFunc // of what user code may wait for
 	tuples  int64              // progress of the lives before this one
 	why     *failed
@@ -274,6 +276,11 @@ func (s *Supervisor) terminated(msg actor.Terminated) {
 		} else if err == nil {
 			err = ErrKilled
 		}
+		if c.why != nil && c.why.away && s.begun() {
+			c.aways, own = c.aways+1, false
+		} else {
+			c.aways = 0
+		}
 		c.why = nil
 		s.again(tuple.TaskID(id), err, own, s.ctx.Now())
 		return
@@ -293,8 +300,9 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool, until time.Dura
 	c.end()
 	s.forgetAway(id, c.life)
 	// One that was killed has done nothing wrong: there is nothing to wait for, and
-	// nothing to give up, however often it comes.
-	killed := errors.Is(err, ErrKilled)
+	// nothing to give up, however often it comes. Nor is one whose database is away, but for
+	// that there is something to wait for.
+	killed := errors.Is(err, ErrKilled) || c.aways > 0
 	n := progress(m)
 	if n > c.tuples {
 		c.deaths = min(c.deaths, 1) // it gets on: a short pause
@@ -303,7 +311,7 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool, until time.Dura
 		}
 	}
 	if until-c.born >= max(time.Second, 2*c.pause) {
-		c.deaths, c.strikes = 0, 0
+		c.deaths, c.strikes, c.aways = 0, 0, min(c.aways, 1)
 	}
 	c.tuples = n
 	if !killed {
@@ -324,6 +332,9 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool, until time.Dura
 	c.pause = 0 // the first time at once
 	if c.deaths > 1 && !killed {
 		c.pause = backoff(c.deaths - 1)
+	}
+	if c.aways > 1 {
+		c.pause = backoff(c.aways - 1)
 	}
 	if c.careful > s.ctx.Now() {
 		c.careful += c.pause // it is the next life that is to take care
@@ -346,6 +357,12 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool, until time.Dura
 	}
 	s.ctx.Send(c.ref, &Peers{Peers: s.peers()})
 	s.sayLives(s.own([]tuple.TaskID{id}))
+}
+
+// begun reports whether anything has got on in this run, so that all tasks were ready once:
+// on another node, if it was not here.
+func (s *Supervisor) begun() bool {
+	return s.part != nil && s.plan.Epoch > s.part.First || slices.ContainsFunc(s.ms, func(m *metrics.Task) bool { return progress(m) > 0 })
 }
 
 // progress is how far a task has come in all its lives: a task that gets on does

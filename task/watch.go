@@ -235,6 +235,7 @@ func (s *Supervisor) replace(id tuple.TaskID, call metrics.Sight, began time.Dur
 		s.beCareful(id)
 		s.blame(id, p, call, d) // before the news of the death, which gives the trees back
 	}
+	c.aways = 0
 	s.again(id, err, own, until)
 }
 

@@ -93,7 +93,7 @@ func (k *keeper[K, A, V]) open(ctx context.Context, task *bolt.Task) (err error)
 	}
 	k.task = fmt.Sprintf("%s/%d", task.Component, task.Index)
 	k.store, err = k.st.backend.Open(ctx, state.Name{Topology: task.Topology, State: k.st.name})
-	return err
+	return final(err)
 }
 
 func (k *keeper[K, A, V]) close() error { return k.store.Close() }
@@ -122,7 +122,7 @@ func (k *keeper[K, A, V]) join(ctx context.Context, j *bolt.Join) error {
 
 // final has the run end for an error that no other life of the task can help with.
 func final(err error) error {
-	if errors.Is(err, state.ErrLost) {
+	if _, unusable := errors.AsType[*state.UnusableError](err); unusable || errors.Is(err, state.ErrLost) {
 		return bolt.Reject(err)
 	}
 	return err

@@ -2,6 +2,8 @@ package trident
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"unsafe"
 
@@ -120,4 +122,16 @@ func TestCommitRefuses(t *testing.T) {
 	written, err := k.commit(t.Context(), tuple.BatchID{Attempt: k.fence.Attempt, Tx: 2})
 	require.NoError(t, err)
 	require.Equal(t, bolt.Written{}, written, "a batch without elements writes nothing")
+}
+
+// What no other try helps with ends the run, and what may come back does not.
+func TestFinal(t *testing.T) {
+	require.NoError(t, final(nil))
+	require.False(t, bolt.IsReject(final(errors.New("away"))))
+	require.False(t, bolt.IsReject(final(state.ErrFenced)))
+	for _, err := range []error{state.ErrLost, &state.UnusableError{Err: errors.New("damaged")}} {
+		err = fmt.Errorf("state x: %w", err)
+		require.True(t, bolt.IsReject(final(err)))
+		require.ErrorContains(t, final(err), err.Error())
+	}
 }

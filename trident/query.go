@@ -71,7 +71,7 @@ type asker[K comparable, V any] struct {
 }
 
 func (q *asker[K, V]) open(ctx context.Context, task *bolt.Task) error {
-	return q.openOf(ctx, task.Topology, q.st.backend.Open)
+	return final(q.openOf(ctx, task.Topology, q.st.backend.Open))
 }
 
 // openOf opens the state by one of the methods of its backend.

@@ -81,6 +81,9 @@ func (b *Backend) open(name state.Name, create bool) (state.Store, error) {
 		}
 		opened.tables[at] = t
 	}
+	if err := t.broken.Load(); err != nil { // those who have it open find that, too, and close it
+		return nil, *err
+	}
 	t.users++
 	return &store{table: t}, nil
 }
@@ -183,7 +186,7 @@ func (t *table) load() error {
 		version := int(b[0]) // pebble has no empty value of it
 		closer.Close()
 		if version != layout {
-			return fmt.Errorf("it has layout %d, and this program knows layout %d only", version, layout)
+			return &state.UnusableError{Err: fmt.Errorf("it has layout %d, and this program knows layout %d only", version, layout)}
 		}
 	}
 	all, err := t.db.NewIter(&pebble.IterOptions{LowerBound: []byte{groupKey}, UpperBound: []byte{groupKey + 1}})

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -54,6 +55,27 @@ func TestBackendsOfOneDirectoryShareIt(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, b.Close())
 	require.Empty(t, opened.tables)
+}
+
+// A database that is broken is opened anew when all who have it have closed it: nobody
+// joins them.
+func TestBrokenIsNotShared(t *testing.T) {
+	dir := Dir(t.TempDir())
+	a, err := dir.Open(t.Context(), counts)
+	require.NoError(t, err)
+	b, err := dir.Open(t.Context(), counts)
+	require.NoError(t, err)
+	a.(*store).ends(errors.New("no room"))
+	for _, s := range []state.Store{a, b} {
+		_, err = dir.Open(t.Context(), counts)
+		require.ErrorContains(t, err, "it has to be opened anew: no room")
+		require.NoError(t, s.Close())
+	}
+	b, err = dir.Open(t.Context(), counts)
+	require.NoError(t, err)
+	_, err = b.Join(t.Context(), &state.Join{Undo: true})
+	require.NoError(t, err)
+	require.NoError(t, b.Close())
 }
 
 func TestAnotherLayoutIsRefused(t *testing.T) {

@@ -259,7 +259,7 @@ func (t *table) Scan(ctx context.Context, groups *tuple.Groups, f func(state.Key
 // fault says where an error is from and, if files are damaged, what to do.
 func (t *table) fault(err error) error {
 	if errors.Is(err, errLayout) || pebble.IsCorruptionError(err) || errors.Is(err, pebble.ErrNotFound) {
-		return fmt.Errorf("state %v in %s is damaged (put back a copy of the directory, or delete it and start the topology anew): %w", t.name, t.at.dir, err)
+		return &state.UnusableError{Err: fmt.Errorf("state %v in %s is damaged (put back a copy of the directory, or delete it and start the topology anew): %w", t.name, t.at.dir, err)}
 	}
 	return state.Advise(fmt.Errorf("state %v in %s: %w", t.name, t.at.dir, err), "delete that directory")
 }

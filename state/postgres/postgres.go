@@ -46,7 +46,7 @@ func URL(url string) *Backend {
 		c, err := pgxpool.ParseConfig(url)
 		if err != nil || split(c) {
 			// pgx's error has parts of the URL.
-			return nil, errors.New("the URL of the database cannot be read (it is not shown, since it may have a password): postgres://user@host:port/database is what it should be, with %40 for an @ in the user or the password")
+			return nil, &state.UnusableError{Err: errors.New("the URL of the database cannot be read (it is not shown, since it may have a password): postgres://user@host:port/database is what it should be, with %40 for an @ in the user or the password")}
 		}
 		params := c.ConnConfig.RuntimeParams
 		if params["application_name"] == "" {
@@ -128,7 +128,7 @@ func prepare(ctx context.Context, pool *pgxpool.Pool, make bool) error {
 		return err
 	}
 	if version != layout {
-		return fmt.Errorf("the schema egret has layout %d, and this program knows layout %d only: run the Egret that has made it, or drop the schema and start its topologies anew", version, layout)
+		return &state.UnusableError{Err: fmt.Errorf("the schema egret has layout %d, and this program knows layout %d only: run the Egret that has made it, or drop the schema and start its topologies anew", version, layout)}
 	}
 	return nil
 }

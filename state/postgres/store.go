@@ -172,7 +172,7 @@ func (s *store) Write(ctx context.Context, w *state.Write) error {
 	}
 	for i := range w.Rows {
 		if n := len(w.Rows[i].Bytes); n > maxKey {
-			return s.wrap(fmt.Errorf("a key of %d bytes (%.20q...): PostgreSQL takes at most %d, so shorten it or use a hash of it", n, w.Rows[i].Bytes, maxKey))
+			return s.wrap(&state.UnusableError{Err: fmt.Errorf("a key of %d bytes (%.20q...): PostgreSQL takes at most %d, so shorten it or use a hash of it", n, w.Rows[i].Bytes, maxKey)})
 		}
 	}
 	set := w.Groups()
