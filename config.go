@@ -74,8 +74,8 @@ type Config struct {
 	// Tick, Finish, Close, and Next of a prompt reader) before it is said to be stuck,
 	// with its stack, in the log. Tuples that Execute takes together, because they were
 	// quick until now, count as one call: 16 at most. Calls that are made elsewhere and
-	// should not wait (Splits, Open, Commit and Close of a source, Open of a queue) are
-	// reported in the same way; a Commit that is so old and all that a run waits for is
+	// should not wait (Splits, Open, Commit and Close of a source, Open of a queue, Join,
+	// Commit and Settle of a state) are reported in the same way; a source's Commit that is so old and all that a run waits for is
 	// left behind, and the position counts as committed. A run that is stopped waits so
 	// long for a call, and one second from when its context has ended; then it ends
 	// with an error and leaves the goroutine behind. Default 10 s; negative: nobody
@@ -141,7 +141,9 @@ const (
 	// while; a message that is alone in hand when Execute hangs, and was in hand at a
 	// hang before, is dead. When the old code comes back after all, what it says is
 	// refused and its Close is called. Until then two incarnations run beside each
-	// other, so what they share needs a lock.
+	// other, so what they share needs a lock. Calls of a source or a queue that are made
+	// elsewhere are not replaced; those of a state are, with what runs in them, as the
+	// functions of trident.Update and of combiners.
 	Replace
 )
 

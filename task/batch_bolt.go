@@ -86,6 +86,7 @@ func (t *boltTask) prepareExact() error {
 		}
 	}
 	x.settler, _ = t.bolt.(bolt.Settler)
+	t.replaces = func(b *blockedCall) bool { return x.busy && x.call == b }
 	x.behind = behind(t.plan, t.plan.Tasks[t.id].Component)
 	x.settled = settles(t.node)
 	x.tuples, x.failed = map[tuple.TxID]int{}, map[tuple.TxID]bool{}

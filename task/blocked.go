@@ -16,6 +16,10 @@ import (
 //	called --StuckAfter--> told, with its stack, and again each time twice as long
 //	                         |
 //	               (a Commit that is all that is waited for) left behind
+//
+// A task with a state has Join, Commit and Settle called so. With OnStuck: Replace its life
+// ends then, and the next one joins in a new round: what the call does after all is undone
+// by that, or refused by the store (T11).
 
 // A blockedCall is one of them, under way. Owner: the task.
 type blockedCall struct {
@@ -114,7 +118,12 @@ func (c *core) hasStack(stack string) {
 			b.told = true
 			c.m.Stuck.Add(1)
 		}
-		c.set.Event(&Stuck{Task: c.m.Name, Life: c.life, During: b.String(), For: c.now - b.began, Stack: stackIn(stack, b.in)})
+		replace := c.set.Replace && c.replaces != nil && c.replaces(b)
+		c.set.Event(&Stuck{Task: c.m.Name, Life: c.life, During: b.String(), For: c.now - b.began, Stack: stackIn(stack, b.in), Replaced: replace})
+		if replace {
+			c.dies(failed{err: fmt.Errorf("%s: %v did not come back for %v", c.m.Name, b, rounded(c.now-b.began)), own: true, until: max(b.began, 1)})
+			return
+		}
 	}
 }
 

@@ -37,6 +37,9 @@ type core struct {
 	onDeath func(tuple.TaskID)
 	// onReplan, if not nil, is called when plan and outbox are those of another plan.
 	onReplan func()
+	// replaces, if not nil, says of a call that lasts too long whether the life ends for it
+	// where that is wanted.
+	replaces func(*blockedCall) bool
 
 	call     *call
 	blocked  blockedCalls

@@ -74,9 +74,10 @@ type (
 		task  tuple.TaskID
 		life  tuple.Incarnation
 		err   error
-		fatal bool // end the run with err
-		own   bool // outside Execute: counts towards giving the task up
-		away  bool // what keeps the task's state may be away: does not, if it was there in this run
+		fatal bool          // end the run with err
+		own   bool          // outside Execute: counts towards giving the task up
+		until time.Duration // when the life was good; 0: until it has ended
+		away  bool          // what keeps the task's state may be away: does not, if it was there in this run
 	}
 	// committed: everything before the position is done.
 	committed struct {

@@ -281,8 +281,12 @@ func (s *Supervisor) terminated(msg actor.Terminated) {
 		} else {
 			c.aways = 0
 		}
+		until := s.ctx.Now()
+		if c.why != nil && c.why.until > 0 {
+			until = c.why.until
+		}
 		c.why = nil
-		s.again(tuple.TaskID(id), err, own, s.ctx.Now())
+		s.again(tuple.TaskID(id), err, own, until)
 		return
 	}
 }
