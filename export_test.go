@@ -19,3 +19,6 @@ func Taps(r *Running) int {
 	defer r.taps.mu.Unlock()
 	return len(r.taps.now)
 }
+
+// Oldest is r.oldest.
+func Oldest(ctx context.Context, r *Running, n int) ([]view.Tree, error) { return r.oldest(ctx, n) }

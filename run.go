@@ -62,6 +62,7 @@ type Running struct {
 	events  events        // as they are logged
 	names   metrics.Names // of the bolts' own metrics
 	taps    taps
+	asking  *asking
 	state   *disk.Store   // nil: none
 	served  *served       // nil: nothing is
 	resumed bool          // it had positions
@@ -108,6 +109,7 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 		ended:      func(err error) { done <- err },
 	})
 	r.tapable()
+	r.asking = newAsking(func(msg any) { r.host.Send(r.sup, msg) }, r.over)
 	r.served.serve(r)
 	stop := context.AfterFunc(ctx, r.Drain)
 	go func() { // ends with the run; Wait waits for it

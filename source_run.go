@@ -112,8 +112,11 @@ func (s *runSource) Act(_ context.Context, a *view.Action) (*view.Effect, error)
 	return &view.Effect{Done: !a.Preview, Text: s.plan.Topology + ": " + text}, nil
 }
 
-func (s *runSource) Oldest(_ context.Context, topology string, n int) ([]view.Tree, error) {
-	return nil, s.notHere(topology, "open messages cannot be looked at yet")
+func (s *runSource) Oldest(ctx context.Context, topology string, n int) ([]view.Tree, error) {
+	if err := s.known(topology); err != nil {
+		return nil, err
+	}
+	return s.oldest(ctx, n)
 }
 
 func (s *runSource) Tap(ctx context.Context, tap view.Tap, yield func(*view.Tapped) bool) error {

@@ -60,6 +60,10 @@ func AppendContent(dst []byte, msg any) []byte {
 			c.text(t.Component)
 			c.text(t.Stream)
 		}
+	case *openAsked:
+		c.numbers(m.number, uint64(m.n), uint64(len(m.of)))
+	case openSaid:
+		c.numbers(uint64(m.task), uint64(m.life), m.number, uint64(len(m.trees)), uint64(len(m.places)))
 	case actor.Terminated:
 		c.err(m.Err)
 	case ended:

@@ -192,6 +192,8 @@ func (c *core) receive(msg any) bool {
 		c.out.ask()
 	case Taps:
 		c.out.tapped(msg)
+	case *openAsked:
+		c.sayOpen(msg)
 	case press:
 		if c.origin != nil {
 			c.origin.press()

@@ -473,18 +473,19 @@ func cut(s string, n int) string {
 }
 
 // describe returns the values of a tuple for people, cut when they are long.
-func describe(p *tuple.Parcel, row int) string {
+func describe(p *tuple.Parcel, row int) string { return describeValues(p.Schema, p.Tuple(row).At) }
+
+func describeValues(schema *tuple.Schema, at func(i int) tuple.Value) string {
 	var b strings.Builder
 	b.WriteByte('{')
-	t := p.Tuple(row)
-	for i, f := range p.Schema.Fields {
+	for i, f := range schema.Fields {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		s := t.At(i).String()
-		if p.Schema.Masks(i) {
+		s := at(i).String()
+		if schema.Masks(i) {
 			s = tuple.Mask
-		} else if t.At(i).Kind() == tuple.KindString {
+		} else if at(i).Kind() == tuple.KindString {
 			s = fmt.Sprintf("%q", s[:min(len(s), 100)])
 		}
 		fmt.Fprintf(&b, "%s: %s", f, s[:min(len(s), 104)])

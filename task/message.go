@@ -148,7 +148,7 @@ func Class(msg any) string {
 		return Class(m.Msg)
 	case *Encoded:
 		return "parcel"
-	case Drain, Stop, Halt, halt, *Replan, *replanned, *Elsewhere, ended, failed, committed, underWay, kept, replayed, *Letters, Taps:
+	case Drain, Stop, Halt, halt, *Replan, *replanned, *Elsewhere, ended, failed, committed, underWay, kept, replayed, *Letters, Taps, Oldest, Whereabouts, *openAsked, openSaid:
 		return "control"
 	case actor.Terminated:
 		return "terminated"

@@ -301,7 +301,7 @@ func (o *origin) attempt(r *run, index uint16) *attempt {
 	if r.again != nil {
 		return r.again
 	}
-	return &attempt{batch: r.batch, index: r.first + int32(index), at: -1}
+	return &attempt{batch: r.batch, index: r.first + int32(index), first: r.at, at: -1}
 }
 
 func (o *origin) failed(r *run, seq uint64, f *acker.Fail) {

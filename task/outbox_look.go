@@ -6,19 +6,23 @@ import "github.com/egretstream/egret/tuple"
 
 // trees calls f for every tree that waits in an open or kept parcel.
 func (o *outbox) trees(f func(tuple.TreeID)) {
-	visit := func(p *tuple.Parcel) {
+	o.waiting(func(p *tuple.Parcel) {
 		for i := range p.Slots {
 			f(p.Slots[i].Tree)
 		}
-	}
+	})
+}
+
+// waiting calls f for every open or kept parcel.
+func (o *outbox) waiting(f func(*tuple.Parcel)) {
 	for _, l := range o.live {
 		if l.open != nil {
-			visit(l.open)
+			f(l.open)
 		}
 	}
 	for i := range o.pairs {
 		for _, p := range o.pairs[i].kept {
-			visit(p)
+			f(p)
 		}
 	}
 }

@@ -12,10 +12,11 @@ import (
 type attempt struct {
 	batch    *spout.Batch
 	index    int32
-	failures int    // replays it has used up
-	pass     uint64 // of the origin, in which a panic was counted last
-	losses   int    // losses and timeouts, which are nobody's fault
-	hangs    int    // of those, with it among the suspects
+	first    time.Duration // when it was first emitted
+	failures int           // replays it has used up
+	pass     uint64        // of the origin, in which a panic was counted last
+	losses   int           // losses and timeouts, which are nobody's fault
+	hangs    int           // of those, with it among the suspects
 	rejected bool
 	hung     bool   // it hangs, beyond doubt
 	err      string // the last failure

@@ -56,6 +56,9 @@ type Supervisor struct {
 
 	taps Taps // that there are at present
 
+	questions []*question // that are not answered
+	asked     uint64      // how many there were
+
 	part        *Share                             // what is here at present; nil: everything
 	saidEnded   Ended                              // to who is over it
 	halted      uint64                             // which Halt; 0: none
@@ -168,6 +171,7 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 	if len(s.taps) > 0 {
 		s.ctx.Send(c.ref, s.taps)
 	}
+	s.askAgain(id)
 	if s.halted > 0 && !mutation.Is(mutation.UnhaltedLife) {
 		s.ctx.Send(c.ref, halt{s.halted})
 	}
@@ -224,7 +228,7 @@ func (s *Supervisor) Receive(ctx actor.Context, msg any) {
 	case Stop:
 		s.stop(fmt.Errorf("%w: stopped with %s open", ErrDrain, amount.Of(s.open(), "message")))
 	default:
-		if s.keep.receive(msg) || s.share(msg) {
+		if s.keep.receive(msg) || s.share(msg) || s.inquire(msg) {
 			break
 		}
 		panic(fmt.Sprintf("supervisor got a %T", msg))

@@ -5,7 +5,8 @@ import "slices"
 // What people who look at a run may see of its tuples.
 
 // NoTaps forbids taps: nobody can look at tuples while the topology runs. Without it
-// whoever may see the page of a run, or ask its API, may see a sample of them.
+// whoever may see the page of a run, or ask its API, may see a sample of them. Messages that
+// are open, and dead letters, are shown there without their values.
 func (b *Builder) NoTaps() { b.noTaps = true }
 
 // Mask says that the values of these fields, of the stream that was declared last, are

@@ -24,23 +24,31 @@ type Error struct {
 type Tree struct {
 	Task     string        `json:"task"` // that emitted it
 	Node     string        `json:"node"`
-	Tree     uint64        `json:"tree"`
+	Tree     uint64        `json:"tree"` // a number of the task's life; of a message between two attempts that of the last
 	Messages int           `json:"messages"`
 	Replay   bool          `json:"replay,omitempty"`  // it is a message that comes again
 	Message  string        `json:"message,omitempty"` // the first one, cut short
-	Age      time.Duration `json:"age_ns"`            // of this attempt
-	Silent   time.Duration `json:"silent_ns"`         // since it was last heard of
+	Error    string        `json:"error,omitempty"`   // of a replay: how the last attempt has ended
+	Age      time.Duration `json:"age_ns"`            // since it was first emitted
+	Silent   time.Duration `json:"silent_ns"`         // since it was last heard of; after the message timeout it is replayed
 	Places   []Place       `json:"places"`            // where it is; none: on its way, or lost
+	Unknown  bool          `json:"unknown,omitempty"` // Task does not say which messages it has open, only how many; Places says why
 }
 
-// A Place is a task that has something of a tree.
+// A Place is a task that has something of a tree. A tuple counts once for each message of
+// the tree that it comes of.
 type Place struct {
 	Task   string        `json:"task"`
 	Node   string        `json:"node"`
 	Queued int           `json:"queued,omitempty"`    // tuples that wait for it
 	Held   int           `json:"held,omitempty"`      // that it retains
 	Unsent int           `json:"unsent,omitempty"`    // that it has emitted and that wait for room
-	Inside time.Duration `json:"inside_ns,omitempty"` // that it has been in Execute for, if one of it is in hand
+	Waits  time.Duration `json:"waits_ns,omitempty"`  // until its next life begins, or until it emits the message again
+	During string        `json:"during,omitempty"`    // it does not answer, since it is in this call of user code: Execute, Next, ...
+	Inside time.Duration `json:"inside_ns,omitempty"` // for so long
+	Hand   bool          `json:"hand,omitempty"`      // and a tuple that it executes is one of the tree
+	Others int           `json:"others,omitempty"`    // or another one of so many: quick ones are executed together
+	Maybe  bool          `json:"maybe,omitempty"`     // it does not answer, and has had something of the tree: there may be some yet
 }
 
 // A Tap asks for a sample of the tuples of a stream.

@@ -296,7 +296,7 @@ func (w *world) Oldest(_ context.Context, topology string, n int) ([]view.Tree, 
 	}
 	age := time.Since(w.began) + 93*time.Second
 	return []view.Tree{
-		{Task: "lines/0", Node: "10.0.0.1:7070", Tree: 1<<63 + 5, Messages: 1, Message: `("Call me Ishmael.", 4711)`, Age: age, Silent: age, Places: []view.Place{{Task: "count/2", Node: "10.0.0.3:7070", Inside: age}}},
+		{Task: "lines/0", Node: "10.0.0.1:7070", Tree: 1<<63 + 5, Messages: 1, Message: `("Call me Ishmael.", 4711)`, Age: age, Silent: age, Places: []view.Place{{Task: "count/2", Node: "10.0.0.3:7070", During: "Execute", Inside: age, Hand: true}}},
 		{Task: "lines/0", Node: "10.0.0.1:7070", Tree: 77, Messages: 8, Replay: true, Message: `("` + evil + `", 4712)`, Age: 4 * time.Second, Silent: 400 * time.Millisecond, Places: []view.Place{{Task: "count/2", Node: "10.0.0.3:7070", Queued: 12}, {Task: "split/1", Node: "10.0.0.2:7070", Unsent: 40}}},
 		{Task: "lines/0", Node: "10.0.0.1:7070", Tree: 78, Messages: 8, Message: `("Some years ago", 4713)`, Age: time.Second, Silent: time.Second, Places: []view.Place{}},
 	}, nil

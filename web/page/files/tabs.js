@@ -103,25 +103,27 @@ class Polled {
 class Open extends Polled {
   constructor(topology) {
     super(of(topology, "open?n=50"), "Nothing is open: everything that was read is done.");
-    this.list.append(el("p", { class: "soft", text: "The oldest first, and where they are." }), (this.table = table("Oldest open messages", this.columns(), (t) => t.task + " " + value(t.tree))));
+    this.list.append(el("p", { class: "soft", text: "The oldest first, and where they are." }), (this.table = table("Oldest open messages", this.columns(), (t) => [t.task, value(t.tree), t.message].join(" "))));
   }
 
   columns() {
     return [
-      { name: "Message", class: "name mono", make: (td) => td.append(el("span"), el("small")), update: (td, t) => { text(td.firstChild, t.message || "(not known)"); text(td.lastChild, `${t.messages > 1 ? `and ${t.messages - 1} more, ` : ""}${t.replay ? "a replay, " : ""}from ${t.task}`); attr(td, "title", `tree ${value(t.tree)} of ${t.task} on ${t.node}`); } },
-      { name: "Open for", class: "n", title: "This attempt", update: (td, t) => put(td, time(t.age_ns)) },
+      { name: "Message", class: "name mono", make: (td) => td.append(el("span"), el("small")), update: (td, t) => { text(td.firstChild, t.unknown ? `${count(t.messages).short} messages, of which ${t.task} says no more` : t.message || "(not shown)"); text(td.lastChild, `${t.messages > 1 && !t.unknown ? `and ${t.messages - 1} more, ` : ""}${t.replay ? "a replay, " : ""}from ${t.task}${t.error ? `; before: ${t.error}` : ""}`); attr(td, "title", `tree ${value(t.tree)} of ${t.task} on ${t.node}`); } },
+      { name: "Open for", class: "n", title: "Since it was first emitted", update: (td, t) => put(td, time(t.age_ns)) },
       { name: "Silent for", class: "n", title: "Since its spout last heard of it", update: (td, t) => put(td, time(t.silent_ns)) },
-      { name: "Where it is", class: "long", make: (td) => td.append(el("ul", { class: "places" })), update: (td, t) => each(td.firstChild, t.places.length ? t.places : [{ task: "" }], (p) => p.task, () => this.place()) },
+      { name: "Where it is", class: "long", make: (td) => td.append(el("ul", { class: "places" })), update: (td, t) => each(td.firstChild, t.places.length ? t.places : [{ task: "" }], (p) => p.task, (p) => this.place(p.task === t.task)) },
     ];
   }
 
-  place() {
+  place(own) {
     const li = el("li", {}, el("b"), el("span"));
+    const call = (p) => `in ${p.during} for ${time(p.inside_ns).short}`;
+    const inside = (p) => (p.hand ? call(p) + (p.others ? `, or one of ${count(p.others).short} others is` : "") : p.maybe ? `maybe: it does not answer${p.during ? `, ${call(p)}` : ""}` : "");
     li.update = (p) => {
-      const parts = [p.inside_ns ? `in Execute for ${time(p.inside_ns).short}` : "", p.queued ? `${count(p.queued).short} queued` : "", p.held ? `${count(p.held).short} retained` : "", p.unsent ? `${count(p.unsent).short} wait for room` : ""];
+      const parts = [inside(p), p.waits_ns ? `${own ? "emits it again" : "begins again"} in ${time(p.waits_ns).short}` : "", p.queued ? `${count(p.queued).short} queued${p.during && !p.hand ? ` (the task is ${call(p)})` : ""}` : "", p.held ? `${count(p.held).short} retained` : "", p.unsent ? `${count(p.unsent).short} wait for room` : ""];
       text(li.firstChild, p.task);
       text(li.lastChild, p.task ? ` on ${p.node}: ${parts.filter(Boolean).join(", ") || "nothing any more"}` : "on its way, or lost");
-      li.classList.toggle("slow", p.inside_ns > 1e9);
+      li.classList.toggle("slow", p.hand);
     };
     return li;
   }
