@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/egretstream/egret/view"
+	"github.com/egretstream/egret/web"
 )
 
 // For tests from outside.
@@ -22,3 +23,6 @@ func Taps(r *Running) int {
 
 // Oldest is r.oldest.
 func Oldest(ctx context.Context, r *Running, n int) ([]view.Tree, error) { return r.oldest(ctx, n) }
+
+// SourceOf is what is looked at of a run.
+func SourceOf(r *Running) web.Source { return newRunSource(r) }

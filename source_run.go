@@ -123,21 +123,6 @@ func (s *runSource) Tap(ctx context.Context, tap view.Tap, yield func(*view.Tapp
 	return s.tap(ctx, tap, yield)
 }
 
-func (s *runSource) Letters(_ context.Context, topology, component string, n int) ([]view.Letter, error) {
-	return nil, s.notHere(topology, "dead letters are looked at with the command deadletters")
-}
-
-func (s *runSource) Settle(_ context.Context, topology string, ids []string, replay bool) (*view.Effect, error) {
-	return nil, s.notHere(topology, "dead letters are settled with the command deadletters")
-}
-
-func (s *runSource) notHere(topology, text string) error {
-	if err := s.known(topology); err != nil {
-		return err
-	}
-	return &web.Error{Code: web.NotHere, Text: text}
-}
-
 // shown is what a run was set up with, as people may see it.
 func (c *Config) shown() map[string]string {
 	all := map[string]string{}

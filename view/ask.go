@@ -100,14 +100,18 @@ type Move struct {
 
 // A Letter is a dead letter.
 type Letter struct {
-	ID        string            `json:"id"`
+	ID        string            `json:"id"`      // in a cluster with its node: "00d2...04/7-42"
+	Node      string            `json:"node"`    // that keeps it
+	Waiting   bool              `json:"waiting"` // to be replayed
 	Component string            `json:"component"`
 	Task      string            `json:"task"`
 	Stream    string            `json:"stream"`
 	Fields    []string          `json:"fields"`
-	Values    []json.RawMessage `json:"values"`
+	Values    []json.RawMessage `json:"values"` // none if they cannot be read
 	Error     string            `json:"error"`
+	History   []string          `json:"history"` // how each attempt has ended, the last ones if there were many
 	Failures  int               `json:"failures"`
 	Losses    int               `json:"losses"`
+	Replayed  int               `json:"replayed"` // so often, in vain
 	Died      time.Time         `json:"died"`
 }

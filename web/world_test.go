@@ -93,7 +93,7 @@ func (w *world) Tap(ctx context.Context, tap view.Tap, yield func(*view.Tapped) 
 }
 
 func (w *world) Letters(_ context.Context, topology, component string, n int) ([]view.Letter, error) {
-	return []view.Letter{{ID: "1", Component: component, Task: "lines/0", Stream: "default", Fields: []string{"n"}, Values: []json.RawMessage{[]byte(`{"a":[1]}`)}, Error: "e", Failures: 1, Losses: 2, Died: time.Unix(3, 0)}}, w.known(topology)
+	return []view.Letter{{ID: "1", Component: component, Task: "lines/0", Stream: "default", Fields: []string{"n"}, Values: []json.RawMessage{[]byte(`{"a":[1]}`)}, Error: "e", History: []string{"failed: e"}, Node: "local", Failures: 1, Losses: 2, Died: time.Unix(3, 0)}}, w.known(topology)
 }
 
 func (w *world) Settle(_ context.Context, topology string, ids []string, replay bool) (*view.Effect, error) {

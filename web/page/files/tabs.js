@@ -151,10 +151,10 @@ class Letters extends Polled {
     const box = (l) => el("input", { type: "checkbox", "aria-label": `Choose letter ${l.id}`, onchange: (e) => { e.target.checked ? this.chosen.add(l.id) : this.chosen.delete(l.id); this.sync(); } });
     return [
       who.act && { name: "", make: (td, l) => td.append(box(l)), update: (td, l) => (td.firstChild.checked = this.chosen.has(l.id)) },
-      { name: "Died", make: (td) => td.append(el("span"), el("small")), update: (td, l) => { put(td.firstChild, since(l.died)); text(td.lastChild, l.id); } },
+      { name: "Died", make: (td) => td.append(el("span"), el("small")), update: (td, l) => { put(td.firstChild, since(l.died)); text(td.lastChild, l.waiting ? `${l.id}, to be replayed` : l.id); attr(td, "title", `${l.id}, kept by ${l.node}`); } },
       { name: "In", class: "name", update: (td, l) => text(td, l.task) },
       { name: "Error", class: "error", update: (td, l) => text(td, l.error) },
-      { name: "Attempts", class: "n", update: (td, l) => { put(td, count(l.failures + l.losses)); attr(td, "title", `${l.failures} failed, ${l.losses} lost`); } },
+      { name: "Attempts", class: "n", update: (td, l) => { put(td, count(l.failures + l.losses)); attr(td, "title", [`${l.failures} failed, ${l.losses} lost, replayed ${l.replayed ?? 0} times`, ...(l.history ?? [])].join("\n")); } },
       { name: "Tuple", class: "mono", update: (td, l) => text(td, l.values.map((v, i) => `${l.fields[i] ?? i}: ${value(v)}`).join("\n")) },
     ].filter(Boolean);
   }
