@@ -37,7 +37,7 @@ func (h *HTTP) listen(log *slog.Logger) (*web.Listener, error) {
 // node ends.
 func openDoor(p *process.Process, runs *nodeProgram, l *web.Listener, log *slog.Logger) *nodeDoor {
 	own := newNodeSource(p, runs)
-	d := &nodeDoor{listener: l, whole: newClusterSource(p, own), part: web.NewNode(web.Config{Source: own, Log: log})}
+	d := &nodeDoor{listener: l, whole: newClusterSource(p, own), part: web.NewNode(own, web.Config{Log: log})}
 	registry := newRegistry()
 	registry.MustRegister(&partsCollector{own})
 	d.server = web.New(web.Config{Source: d.whole, Metrics: registry, Log: log, Rest: l == nil})

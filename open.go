@@ -104,12 +104,16 @@ func joinTrees(p *topology.Plan, node string, trees []task.OpenTree, places []ta
 	}
 	for _, x := range places {
 		t := &all[x.Tree]
-		t.Places = append(t.Places, view.Place{
-			Task: p.TaskName(x.Task), Node: node, Queued: x.Queued, Held: x.Held, Unsent: x.Unsent, Waits: x.Waits,
-			During: x.During, Inside: x.Inside, Hand: x.Hand, Others: x.Others, Maybe: x.Maybe,
-		})
+		t.Places = append(t.Places, showPlace(p, node, &x))
 	}
 	return all
+}
+
+func showPlace(p *topology.Plan, node string, x *task.TreePlace) view.Place {
+	return view.Place{
+		Task: p.TaskName(x.Task), Node: node, Queued: x.Queued, Held: x.Held, Unsent: x.Unsent, Waits: x.Waits,
+		During: x.During, Inside: x.Inside, Hand: x.Hand, Others: x.Others, Maybe: x.Maybe,
+	}
 }
 
 // showTree is what is shown of a tree, with the places that its own task knows of.

@@ -39,6 +39,8 @@ type partOfRun struct {
 	over    chan struct{} // closed when nothing is left of it here
 	tapable sync.Once
 	taps    taps // after tapable
+	askable sync.Once
+	asking  *asking // after askable
 }
 
 // A sharedStore has the dead letters of a topology. A run may begin before nothing is
@@ -93,6 +95,18 @@ func (p *nodeProgram) errors(topology string) []view.Error {
 		return nil
 	}
 	return part.events.book.all()
+}
+
+// plan is what is known of a topology that does not run here, if it needs no parameters;
+// else nil.
+func (p *nodeProgram) plan(name string) *topology.Plan {
+	for _, t := range p.topologies {
+		if t.Name() == name {
+			plan, _ := t.Build(topology.Options{})
+			return plan
+		}
+	}
+	return nil
 }
 
 // open returns the store of a topology. Caller must hold mu.

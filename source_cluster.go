@@ -25,7 +25,8 @@ const partTime = time.Second
 type partSource interface {
 	Sample(ctx context.Context) (*view.Sample, error)
 	Errors(ctx context.Context, topology string) ([]view.Error, error)
-	Oldest(ctx context.Context, topology string, n int) ([]view.Tree, error)
+	Open(ctx context.Context, topology string, n int) ([]view.OpenTree, error)
+	Places(ctx context.Context, topology string, of []view.Sought) ([]view.OpenPlace, error)
 	Tap(ctx context.Context, tap view.Tap, yield func(*view.Tapped) bool) error
 	Letters(ctx context.Context, topology, component string, n int) ([]view.Letter, error)
 	Settle(ctx context.Context, topology string, ids []string, replay bool) (*view.Effect, error)
@@ -86,7 +87,12 @@ type partAnswer[T any] struct {
 // askAll asks all nodes that live, at the same time, and returns when all have answered or
 // partTime is over.
 func askAll[T any](ctx context.Context, s *clusterSource, v *node.View, ask func(context.Context, partSource) (T, error)) []partAnswer[T] {
-	ctx, cancel := context.WithTimeoutCause(ctx, partTime, fmt.Errorf("no answer within %v", partTime))
+	return askWithin(ctx, partTime, s, v, ask)
+}
+
+// askWithin is askAll with another time.
+func askWithin[T any](ctx context.Context, d time.Duration, s *clusterSource, v *node.View, ask func(context.Context, partSource) (T, error)) []partAnswer[T] {
+	ctx, cancel := context.WithTimeoutCause(ctx, d, fmt.Errorf("no answer within %v", d))
 	defer cancel()
 	var all []partAnswer[T]
 	for i := range v.Members {
@@ -220,26 +226,4 @@ func (s *clusterSource) Errors(ctx context.Context, topology string) ([]view.Err
 		return cmp.Or(y.Last.Compare(x.Last), cmp.Compare(x.Component, y.Component), cmp.Compare(x.Text, y.Text))
 	})
 	return all, err
-}
-
-func (s *clusterSource) Letters(ctx context.Context, topology, component string, n int) ([]view.Letter, error) {
-	all, err := gather(ctx, s, topology,
-		func(ctx context.Context, p partSource) ([]view.Letter, error) {
-			return p.Letters(ctx, topology, component, n)
-		},
-		func(*view.Letter, string) {})
-	slices.SortStableFunc(all, func(x, y view.Letter) int { return y.Died.Compare(x.Died) })
-	return all[:min(n, len(all))], err
-}
-
-func (s *clusterSource) Settle(ctx context.Context, topology string, ids []string, replay bool) (*view.Effect, error) {
-	return nil, &web.Error{Code: web.NotHere, Text: "dead letters are settled with the command deadletters"}
-}
-
-func (s *clusterSource) Oldest(ctx context.Context, topology string, n int) ([]view.Tree, error) {
-	all, err := gather(ctx, s, topology,
-		func(ctx context.Context, p partSource) ([]view.Tree, error) { return p.Oldest(ctx, topology, n) },
-		func(t *view.Tree, node string) { t.Node = node })
-	slices.SortStableFunc(all, func(x, y view.Tree) int { return cmp.Compare(y.Age, x.Age) })
-	return all[:min(n, len(all))], err
 }

@@ -101,10 +101,6 @@ func (s *nodeSource) Errors(_ context.Context, topology string) ([]view.Error, e
 	return all, nil
 }
 
-func (s *nodeSource) Oldest(context.Context, string, int) ([]view.Tree, error) {
-	return nil, &web.Error{Code: web.NotHere, Text: "open messages cannot be looked at yet"}
-}
-
 // Tap taps the tasks that are here.
 func (s *nodeSource) Tap(ctx context.Context, want view.Tap, yield func(*view.Tapped) bool) error {
 	run, part := s.runs.part(want.Topology)
@@ -142,14 +138,6 @@ func (s *nodeSource) partOf(ctx context.Context, run cluster.Run) node.Part {
 		}
 	}
 	return node.Part{}
-}
-
-func (s *nodeSource) Letters(context.Context, string, string, int) ([]view.Letter, error) {
-	return nil, &web.Error{Code: web.NotHere, Text: "dead letters are looked at with the command deadletters"}
-}
-
-func (s *nodeSource) Settle(context.Context, string, []string, bool) (*view.Effect, error) {
-	return nil, &web.Error{Code: web.NotHere, Text: "dead letters are settled with the command deadletters"}
 }
 
 func (s *nodeSource) Act(_ context.Context, a *view.Action) (*view.Effect, error) {

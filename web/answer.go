@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	mostBody = 64 << 10         // bytes of a request
+	mostBody = 256 << 10        // bytes of a request
 	bodyTime = 10 * time.Second // for them to come
 )
 

@@ -39,10 +39,6 @@ func (c *Client) Errors(ctx context.Context, topology string) (all []view.Error,
 	return all, c.get(ctx, of(topology, "errors"), nil, &all)
 }
 
-func (c *Client) Oldest(ctx context.Context, topology string, n int) (all []view.Tree, err error) {
-	return all, c.get(ctx, of(topology, "open"), url.Values{"n": {strconv.Itoa(n)}}, &all)
-}
-
 func (c *Client) Letters(ctx context.Context, topology, component string, n int) (all []view.Letter, err error) {
 	return all, c.get(ctx, of(topology, "letters"), url.Values{"component": {component}, "n": {strconv.Itoa(n)}}, &all)
 }
@@ -52,16 +48,8 @@ func (c *Client) Settle(ctx context.Context, topology string, ids []string, repl
 	if replay {
 		do.Do = "replay"
 	}
-	body, err := json.Marshal(do)
-	if err != nil {
-		return nil, err
-	}
-	r, err := c.do(ctx, http.MethodPost, of(topology, "letters"), nil, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
 	e := &view.Effect{}
-	return e, read(r, e)
+	return e, c.post(ctx, of(topology, "letters"), do, e)
 }
 
 func (c *Client) Tap(ctx context.Context, tap view.Tap, yield func(*view.Tapped) bool) error {
@@ -88,10 +76,34 @@ func (c *Client) Tap(ctx context.Context, tap view.Tap, yield func(*view.Tapped)
 	return lines.Err()
 }
 
+// Open is that of a NodeSource, and so is Places.
+func (c *Client) Open(ctx context.Context, topology string, n int) (all []view.OpenTree, err error) {
+	return all, c.get(ctx, of(topology, "open"), url.Values{"n": {strconv.Itoa(n)}}, &all)
+}
+
+func (c *Client) Places(ctx context.Context, topology string, sought []view.Sought) (all []view.OpenPlace, err error) {
+	return all, c.post(ctx, of(topology, "places"), sought, &all)
+}
+
 func of(topology, what string) string { return "topologies/" + url.PathEscape(topology) + "/" + what }
 
 func (c *Client) get(ctx context.Context, path string, q url.Values, into any) error {
 	r, err := c.do(ctx, http.MethodGet, path, q, nil)
+	if err != nil {
+		return err
+	}
+	if err := read(r, into); err != nil {
+		return c.strange(err)
+	}
+	return nil
+}
+
+func (c *Client) post(ctx context.Context, path string, what, into any) error {
+	body, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	r, err := c.do(ctx, http.MethodPost, path, nil, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

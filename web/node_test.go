@@ -16,7 +16,10 @@ import (
 
 // What a Client hears of a node is what the node's source has said.
 func TestClientHearsWhatTheNodeHas(t *testing.T) {
-	w := &world{now: wordcount(7)}
+	w := &world{now: wordcount(7), trees: []view.OpenTree{
+		{Tree: view.Tree{Task: "lines/0", Tree: 1<<64 - 1, Messages: 3, Age: time.Second, Places: []view.Place{}}, Sought: view.Sought{Task: 1, Life: 1<<33 + 1, Tree: 1<<64 - 1, Mask: 1 << 63}},
+		{Tree: view.Tree{Task: "lines/0", Unknown: true, Places: []view.Place{{Task: "lines/0", During: "Next", Maybe: true}}}, Sought: view.Sought{Task: 2}},
+	}}
 	seen := []view.Tapped{{At: time.Unix(1, 0).UTC(), Task: "lines/0"}, {At: time.Unix(2, 0).UTC(), Emitted: 9, Looked: 8, Matched: 7, Shown: 6, Missed: 5, Error: "e"}}
 	w.tap = func(ctx context.Context, tap view.Tap, yield func(*view.Tapped) bool) error {
 		if tap.Component == "none" {
@@ -30,7 +33,7 @@ func TestClientHearsWhatTheNodeHas(t *testing.T) {
 		}
 		return nil
 	}
-	n := NewNode(Config{Source: w, Log: quiet})
+	n := NewNode(w, Config{Log: quiet})
 	defer n.Close()
 	s := httptest.NewServer(n)
 	defer s.Close()
@@ -47,9 +50,18 @@ func TestClientHearsWhatTheNodeHas(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, errs, 1)
 	require.Equal(t, int64(7), errs[0].Count)
-	trees, err := c.Oldest(ctx, "wordcount", 1)
+	trees, err := c.Open(ctx, "wordcount", 1)
 	require.NoError(t, err)
-	require.Len(t, trees, 1)
+	require.Equal(t, w.trees[:1], trees)
+	sought := []view.Sought{w.trees[1].Sought, w.trees[0].Sought}
+	places, err := c.Places(ctx, "wordcount", sought)
+	require.NoError(t, err)
+	require.Equal(t, sought, w.sought)
+	require.Equal(t, []view.OpenPlace{{Of: 1, Place: view.Place{Task: "count/1", Held: 2}}}, places)
+	_, err = c.Places(ctx, "wordcount", make([]view.Sought, mostTrees+1))
+	require.Equal(t, Invalid, told(err).Code)
+	_, err = c.Open(ctx, "other", 1)
+	require.Equal(t, Unknown, told(err).Code)
 	letters, err := c.Letters(ctx, "wordcount", "count", 5)
 	require.NoError(t, err)
 	require.Equal(t, "count", letters[0].Component)

@@ -35,6 +35,8 @@ type world struct {
 	hang    bool // of Sample, until its context ends
 	acted   []view.Action
 	settled [][]string
+	trees   []view.OpenTree // of one node
+	sought  []view.Sought   // that it was asked for
 	tap     func(ctx context.Context, tap view.Tap, yield func(*view.Tapped) bool) error
 }
 
@@ -83,6 +85,15 @@ func (w *world) Oldest(_ context.Context, topology string, n int) ([]view.Tree, 
 		{Task: "lines/0", Node: "local", Tree: 2, Messages: 1},
 	}
 	return all[:min(n, len(all))], w.known(topology)
+}
+
+func (w *world) Open(_ context.Context, topology string, n int) ([]view.OpenTree, error) {
+	return w.trees[:min(n, len(w.trees))], w.known(topology)
+}
+
+func (w *world) Places(_ context.Context, topology string, of []view.Sought) ([]view.OpenPlace, error) {
+	w.change(func(w *world) { w.sought = of })
+	return []view.OpenPlace{{Of: 1, Place: view.Place{Task: "count/1", Held: 2}}}, w.known(topology)
 }
 
 func (w *world) Tap(ctx context.Context, tap view.Tap, yield func(*view.Tapped) bool) error {
