@@ -39,7 +39,7 @@ func openDoor(p *process.Process, runs *nodeProgram, l *web.Listener, log *slog.
 	own := newNodeSource(p, runs)
 	d := &nodeDoor{listener: l, whole: newClusterSource(p, own), part: web.NewNode(own, web.Config{Log: log})}
 	registry := newRegistry()
-	registry.MustRegister(&partsCollector{own})
+	registry.MustRegister(&partsCollector{own}, &clusterCollector{d.whole})
 	d.server = web.New(web.Config{Source: d.whole, Metrics: registry, Log: log, Rest: l == nil})
 	p.Handle(web.NodePath, d.part)
 	p.Handle("/api/v1/", d.server)

@@ -45,7 +45,10 @@ func TestOpenInCluster(t *testing.T) {
 	soon(t, func() bool { x := s.status(""); return x.Quorum && len(x.Nodes) == 3 })
 	s.is("submit stuck --max-pending 8")
 	var d view.Detail
-	soon(t, func() bool { d = apiOf(t, c).detail("stuck"); return stuck.Load() && d.Silent == 0 && len(d.TasksNow) == 7 })
+	soon(t, func() bool {
+		d = apiOf(t, c).detail("stuck")
+		return stuck.Load() && d.Silent == 0 && len(d.TasksNow) == 7
+	})
 	at := map[string]string{}
 	for _, x := range d.TasksNow {
 		at[x.Task] = x.Node
