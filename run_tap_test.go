@@ -150,7 +150,7 @@ func TestTap(t *testing.T) {
 		require.Equal(t, want[1:], even.rows[:9], "7 does not end with 007")
 		n = even.last(t)
 		require.InDelta(t, 10_000, n.Emitted, 1, "the first may have been before")
-		require.Equal(t, n.Emitted, n.Looked, "all of them: it is slow enough")
+		require.InDelta(t, n.Emitted, n.Looked, 1, "all of them: it is slow enough; the first may have been counted before the tap was there, or behind it")
 		require.EqualValues(t, 9, n.Matched)
 		require.EqualValues(t, 9, n.Shown)
 	})
