@@ -110,6 +110,9 @@ func (b *batchBook) entered(before *batch.Record, e *batch.Entry, err error) {
 	case e.Commit.Tx != before.Committed+1:
 		b.violate(chaos.Record, "batch %d is committed, and it was %d", e.Commit.Tx, before.Committed)
 	}
+	if e.Commit == nil {
+		return // ranges, of another epoch
+	}
 	b.twin(chaos.Record)
 	b.committed(e.Commit)
 }
