@@ -155,6 +155,9 @@ func startCounts(t *testing.T, nodes, voters, rate int, lasts time.Duration, mor
 	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
 	c := &countFleet{fleet: newFleet(child), t: t, ctx: ctx, store: newCountStore(), want: map[string]int{}, began: time.Now()}
 	t.Cleanup(func() {
+		if t.Failed() {
+			c.dump()
+		}
 		c.close()
 		c.store.Close()
 		cancel()
@@ -186,6 +189,18 @@ func (c *countFleet) say(format string, args ...any) {
 	c.t.Logf("%.2fs %s", time.Since(c.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
+// dump says how the cluster is, for who has to find out why it does not get on.
+func (c *countFleet) dump() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	a, err := c.ask(ctx, &node.Request{Op: node.OpStats, Topology: countsName})
+	text, _ := json.Marshal(a)
+	c.t.Logf("%v %s", err, text)
+	v, err := c.view(ctx)
+	text, _ = json.Marshal(v)
+	c.t.Logf("%v %s", err, text)
+}
+
 // counted waits until so many words are counted.
 func (c *countFleet) counted(least int) {
 	for {
@@ -199,15 +214,6 @@ func (c *countFleet) counted(least int) {
 			return
 		}
 		if time.Since(c.began) > 60*time.Second || c.ctx.Err() != nil {
-			a, err := c.ask(c.t.Context(), &node.Request{Op: node.OpStats, Topology: countsName})
-			c.t.Logf("%v", err)
-			if err == nil {
-				text, _ := json.Marshal(a)
-				c.t.Logf("%s", text)
-			}
-			v, _ := c.view(c.t.Context())
-			text, _ := json.Marshal(v)
-			c.t.Logf("%s", text)
 			require.Fail(c.t, "it does not get on", "%d words are counted: %v", sum, c.store)
 		}
 		time.Sleep(10 * time.Millisecond)
