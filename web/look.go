@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -113,6 +114,17 @@ func (s *Server) errors(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
+	return oldest(w, r, func(ctx context.Context, topology string, n int) ([]view.Tree, error) {
+		all, err := s.Source.Oldest(ctx, topology, n)
+		for i := range all { // a list is never null
+			all[i].Places = append([]view.Place{}, all[i].Places...)
+		}
+		return all, err
+	})
+}
+
+// oldest answers with open trees, of a whole or of one node.
+func oldest[T any](w http.ResponseWriter, r *http.Request, ask func(ctx context.Context, topology string, n int) ([]T, error)) error {
 	q, err := query(r, "n")
 	if err != nil {
 		return err
@@ -123,10 +135,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := within(r, lookTime)
 	defer cancel()
-	all, err := s.Source.Oldest(ctx, r.PathValue("topology"), n)
-	for i := range all { // a list is never null
-		all[i].Places = append([]view.Place{}, all[i].Places...)
-	}
+	all, err := ask(ctx, r.PathValue("topology"), n)
 	return listed(w, all, err)
 }
 

@@ -43,25 +43,10 @@ func NewNode(source NodeSource, c Config) *Node {
 		{"GET " + NodePath + "topologies/{topology}/letters", (*Server).letters},
 		{"POST " + NodePath + "topologies/{topology}/letters", (*Server).settle},
 		{"GET " + NodePath + "topologies/{topology}/tap", (*Server).tap},
-		{"GET " + NodePath + "topologies/{topology}/open", func(_ *Server, w http.ResponseWriter, r *http.Request) error { return openOf(source, w, r) }},
+		{"GET " + NodePath + "topologies/{topology}/open", func(_ *Server, w http.ResponseWriter, r *http.Request) error { return oldest(w, r, source.Open) }},
 		{"POST " + NodePath + "topologies/{topology}/places", func(_ *Server, w http.ResponseWriter, r *http.Request) error { return placesOf(source, w, r) }},
 	})
 	return &Node{s}
-}
-
-func openOf(source NodeSource, w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "n")
-	if err != nil {
-		return err
-	}
-	n, err := number(q, 20, mostTrees)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := within(r, lookTime)
-	defer cancel()
-	all, err := source.Open(ctx, r.PathValue("topology"), n)
-	return listed(w, all, err)
 }
 
 func placesOf(source NodeSource, w http.ResponseWriter, r *http.Request) error {
