@@ -48,12 +48,12 @@ function held(d, cause) {
   return `${names} ${waiting.length > 1 ? "wait" : "waits"} for ${cause}, up to ${share(most).short} of the time; its busiest task is busy ${share(slow?.busiest).short}, with ${many(slow?.counts.queued ?? 0, "tuple")} queued.`;
 }
 
-// skew says how unevenly tasks are used, if that is worth a sentence.
+// skew says how unevenly tasks are used, if that is worth a sentence and known.
 export function skew(tasks) {
   const rates = tasks.map((t) => t.rate);
   const mean = rates.reduce((a, b) => a + b, 0) / rates.length;
   const most = Math.max(...rates);
-  if (tasks.length < 2 || mean === 0 || most < 1.5 * mean) return "";
+  if (tasks.length < 2 || !(mean > 0) || !(most >= 1.5 * mean)) return "";
   return `${tasks[rates.indexOf(most)].task} gets ${(most / mean).toFixed(1)} times the mean.`;
 }
 
