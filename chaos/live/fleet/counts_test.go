@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -199,6 +200,15 @@ func (c *countFleet) dump() {
 	v, err := c.view(ctx)
 	text, _ = json.Marshal(v)
 	c.t.Logf("%v %s", err, text)
+	for _, s := range c.ships { // what it says at its end is in the log of the test
+		select {
+		case <-s.ended:
+			c.t.Logf("%s has ended: %v", s.name, s.cmd.ProcessState)
+		default:
+			_ = s.cmd.Process.Signal(syscall.SIGQUIT) // with the stacks of its goroutines
+			<-s.ended
+		}
+	}
 }
 
 // counted waits until so many words are counted.

@@ -129,7 +129,7 @@ type saying struct {
 func (s *saying) Write(b []byte) (int, error) {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
-	if s.f.said.Len() < 64<<10 {
+	if s.f.said.Len() < 256<<10 {
 		fmt.Fprintf(&s.f.said, "%s: %s", s.name, b)
 	}
 	return len(b), nil
