@@ -240,7 +240,8 @@ func (w where) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 
 var errNowhere = errors.New("the membership does not know it")
 
-// watch tells who leads.
+// watch tells who leads: first who leads already, for raft may have heard that before it was
+// asked to say so, and then whenever that changes.
 func (l *Log) watch() {
 	type lead struct {
 		node cluster.NodeID
@@ -248,7 +249,7 @@ func (l *Log) watch() {
 		term uint64
 	}
 	var told lead
-	for range l.changed {
+	for more := true; more; _, more = <-l.changed {
 		now := lead{me: l.raft.State() == raft.Leader, term: l.raft.CurrentTerm()}
 		_, id := l.raft.LeaderWithID()
 		_ = now.node.UnmarshalText([]byte(id)) // zero if there is none

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/cluster"
@@ -49,6 +50,21 @@ func TestAlone(t *testing.T) {
 			d.stop()
 		})
 	}
+}
+
+// Who leads is told even if raft has heard of it before it was asked to say so.
+func TestLeaderOfBefore(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		d := n.start(t, "a:1", "", true, nil)
+		leader(t, d)
+		var told []cluster.NodeID
+		late := &Log{node: d.node(), raft: d.log.raft, changed: make(chan raft.Observation),
+			config: Config{Leader: func(who cluster.NodeID, _ bool, _ uint64) { told = append(told, who) }}}
+		close(late.changed) // and nothing changes any more
+		late.watch()
+		require.Equal(t, []cluster.NodeID{d.node()}, told)
+		d.stop()
+	})
 }
 
 // The log survives the loss of its leader, and the leader catches up when it is back;
