@@ -59,7 +59,7 @@ export class Component {
     const n = c.counts;
     const totals = source
       ? [["Messages", n.messages], ["Done", n.acked], ["Failed", n.failed], ["Lost", n.lost], ["Timed out", n.timed_out], ["Replayed", n.replayed_failed + n.replayed_lost + n.replayed_timeout], ["Dead", n.dead], ["Handed back", n.handed_back], ["Abandoned", n.abandoned]]
-      : [["Failed tuples", n.failed_tuples], ["Retained now", n.held]];
+      : [["Executed", d.edges.reduce((all, e) => all + (e.to === this.name ? e.total : 0), 0)], ["Failed tuples", n.failed_tuples], ["Retained now", n.held]];
     this.sinceBegan.facts([...totals, ["Restarts", n.restarts], ["Stuck", n.stuck], ["Refused", n.refused]].map(([name, x]) => [name, count(x)]));
   }
 
