@@ -10,6 +10,7 @@
 //	GET  /                                          the page
 //	GET  /api/v1/me                                 Me: what the one who asks may do
 //	POST /api/v1/login                              {"token": "..."}: Me, and a cookie
+//	POST /api/v1/logout                             Me, and the cookie is forgotten
 //	GET  /api/v1/overview                           view.Overview
 //	GET  /api/v1/live?topology=T                    server-sent events: overview, and of T detail and point
 //	GET  /api/v1/topologies/{topology}              view.Detail

@@ -1,11 +1,9 @@
 package web
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"net"
@@ -48,8 +46,8 @@ type guard struct {
 	tls      bool
 	host     string // that is listened at
 	tokens   map[access][sha256.Size]byte
-	cookie   string   // its name: cookies do not know of ports
-	key      [32]byte // of cookies, which are good as long as the process lives
+	cookie   string // its name: cookies do not know of ports
+	sessions sessions
 	cross    *http.CrossOriginProtection
 	failures failures
 }
@@ -65,7 +63,6 @@ func newGuard(d *Door, at *net.TCPAddr, next http.Handler) *guard {
 	if d.LookToken != "" {
 		g.tokens[looks] = sha256.Sum256([]byte(d.LookToken))
 	}
-	_, _ = rand.Read(g.key[:]) // it never fails
 	return g
 }
 
@@ -100,9 +97,18 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request) error {
 	if p == "/api/v1/login" {
 		return g.login(w, r)
 	}
-	who, err := g.who(r)
+	if p == "/api/v1/logout" {
+		return g.logout(w, r)
+	}
+	who, lasts, err := g.who(r)
 	if err != nil {
 		return err
+	}
+	if lasts != nil { // what is listened to ends with the session
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(lasts, cancel)()
+		r = r.WithContext(ctx)
 	}
 	if p == "/api/v1/me" && reads {
 		answer(w, http.StatusOK, Me{Look: who >= looks, Act: who >= acts, Login: len(g.tokens) > 0})
@@ -153,26 +159,25 @@ func (g *guard) sameOrigin(r *http.Request) error {
 	return nil
 }
 
-// who says what the one who asks may do.
-func (g *guard) who(r *http.Request) (access, error) {
+// who says what the one who asks may do, and until when if that is by a cookie.
+func (g *guard) who(r *http.Request) (may access, lasts context.Context, err error) {
 	if len(g.tokens) == 0 {
-		return acts, nil
+		return acts, nil, nil
 	}
 	if text := r.Header.Get("Authorization"); text != "" {
 		scheme, token, _ := strings.Cut(text, " ")
 		if !strings.EqualFold(scheme, "Bearer") {
-			return nothing, &Error{NoToken, "send the token as Authorization: Bearer ..."}
+			return nothing, nil, &Error{NoToken, "send the token as Authorization: Bearer ..."}
 		}
-		return g.holder(r, strings.TrimSpace(token))
+		may, err = g.holder(r, strings.TrimSpace(token))
+		return may, nil, err
 	}
 	if c, err := r.Cookie(g.cookie); err == nil {
-		for _, a := range []access{acts, looks} {
-			if _, is := g.tokens[a]; is && hmac.Equal([]byte(c.Value), []byte(g.ticket(a))) {
-				return a, nil
-			}
+		if s := g.sessions.of(c.Value); s != nil {
+			return s.access, s.lasts, nil
 		}
 	}
-	return nothing, nil
+	return nothing, nil, nil
 }
 
 // holder says what the holder of a token may do. Who is wrong again and again is not
@@ -198,18 +203,10 @@ func (g *guard) holder(r *http.Request, token string) (access, error) {
 	return a, nil
 }
 
-// ticket is a cookie's value.
-func (g *guard) ticket(a access) string {
-	h := hmac.New(sha256.New, g.key[:])
-	h.Write([]byte{byte(a)})
-	return hex.EncodeToString(h.Sum(nil))
-}
-
 // login takes a token and gives a cookie, for browsers.
 func (g *guard) login(w http.ResponseWriter, r *http.Request) error {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		return &statusError{http.StatusMethodNotAllowed, &Error{Invalid, "use POST for " + r.URL.Path}}
+	if err := g.posted(w, r); err != nil {
+		return err
 	}
 	var in struct {
 		Token string `json:"token"`
@@ -217,16 +214,43 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &in); err != nil {
 		return err
 	}
-	if len(g.tokens) == 0 {
-		return &Error{NotHere, "no token is needed here"}
-	}
 	who, err := g.holder(r, in.Token)
 	if err != nil {
 		return err
 	}
-	http.SetCookie(w, &http.Cookie{
-		Name: g.cookie, Value: g.ticket(who), Path: "/", HttpOnly: true, Secure: g.tls, SameSite: http.SameSiteStrictMode,
-	})
+	g.setCookie(w, g.sessions.begin(who), 0)
 	answer(w, http.StatusOK, Me{Look: true, Act: who >= acts, Login: true})
 	return nil
+}
+
+// logout forgets the cookie of the one who asks, at once: no copy of it is good any more.
+func (g *guard) logout(w http.ResponseWriter, r *http.Request) error {
+	if err := g.posted(w, r); err != nil {
+		return err
+	}
+	if c, err := r.Cookie(g.cookie); err == nil {
+		g.sessions.end(c.Value)
+	}
+	g.setCookie(w, "", -1)
+	answer(w, http.StatusOK, Me{Login: true})
+	return nil
+}
+
+// posted refuses what is no POST, and logins where there are no tokens.
+func (g *guard) posted(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return &statusError{http.StatusMethodNotAllowed, &Error{Invalid, "use POST for " + r.URL.Path}}
+	}
+	if len(g.tokens) == 0 {
+		return &Error{NotHere, "no token is needed here"}
+	}
+	return nil
+}
+
+// setCookie gives a cookie, until the browser is closed; with maxAge -1 it takes it away.
+func (g *guard) setCookie(w http.ResponseWriter, value string, maxAge int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: g.cookie, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: g.tls, SameSite: http.SameSiteStrictMode,
+	})
 }

@@ -16,10 +16,12 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -194,6 +196,65 @@ func TestLogin(t *testing.T) {
 	require.True(t, post(secure, "/api/v1/login", `{"token":"`+actToken+`"}`, "Host", "egret.example").Result().Cookies()[0].Secure)
 	require.Equal(t, NotHere, refusal(t, post(behind(s, Door{}), "/api/v1/login", `{"token":"x"}`)).Code)
 }
+
+// Who logs out is forgotten at once, with what he still listens to; others are not.
+func TestLogout(t *testing.T) {
+	s := serve(t, &world{now: wordcount(5)})
+	g := behind(s, Door{Token: actToken, LookToken: lookToken})
+	login := func(token string) string {
+		c := post(g, "/api/v1/login", `{"token":"`+token+`"}`).Result().Cookies()[0]
+		return c.Name + "=" + c.Value
+	}
+	code := func(cookie string) int { return asked(g, "GET", "/api/v1/overview", "", "Cookie", cookie).Code }
+	mine, again, other := login(actToken), login(actToken), login(lookToken)
+	require.NotEqual(t, mine, again, "of the same token")
+	require.Equal(t, 405, asked(g, "GET", "/api/v1/logout", "", "Cookie", mine).Code)
+	require.Equal(t, 403, post(g, "/api/v1/logout", "", "Cookie", mine, "Origin", "http://evil.example").Code)
+	require.Equal(t, 403, post(g, "/api/v1/logout", "", "Cookie", mine, "Sec-Fetch-Site", "same-site").Code)
+	require.Equal(t, 200, code(mine), "nobody else can log one out")
+
+	listens := make(chan *httptest.ResponseRecorder, 1)
+	began := make(chan struct{})
+	go func() { // ends with the session
+		r := httptest.NewRequest("GET", "/api/v1/live", nil)
+		r.Host = "localhost:8080"
+		r.Header.Set("Cookie", mine)
+		w := httptest.NewRecorder()
+		g.ServeHTTP(&beginning{ResponseWriter: w, began: began}, r)
+		listens <- w
+	}()
+	<-began
+	got := post(g, "/api/v1/logout", "", "Cookie", mine)
+	require.Equal(t, 200, got.Code, "%s", got.Body)
+	require.JSONEq(t, `{"look":false,"act":false,"login":true}`, got.Body.String())
+	require.Contains(t, got.Header().Get("Set-Cookie"), "egret-8080=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict")
+	require.Equal(t, 200, (<-listens).Code)
+	require.Equal(t, []int{401, 200, 200}, []int{code(mine), code(again), code(other)})
+	require.Equal(t, 200, post(g, "/api/v1/logout", "", "Cookie", mine).Code, "again")
+	require.Equal(t, 200, post(g, "/api/v1/logout", "").Code, "who never was in")
+	require.Equal(t, NotHere, refusal(t, post(behind(s, Door{}), "/api/v1/logout", "")).Code)
+
+	for range mostSessions {
+		login(lookToken)
+	}
+	require.Equal(t, []int{401, 401}, []int{code(again), code(other)}, "the oldest make room")
+	require.Len(t, g.sessions.by, mostSessions)
+	require.Len(t, g.sessions.order, mostSessions)
+}
+
+// A beginning tells when an answer has begun.
+type beginning struct {
+	http.ResponseWriter
+	began chan struct{}
+	once  sync.Once
+}
+
+func (b *beginning) Write(text []byte) (int, error) {
+	defer b.once.Do(func() { close(b.began) })
+	return b.ResponseWriter.Write(text)
+}
+
+func (b *beginning) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
 // Tokens cannot be tried one after the other, and who is somewhere else does not suffer.
 func TestWrongTokens(t *testing.T) {

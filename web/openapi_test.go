@@ -52,6 +52,7 @@ var nParameter = parameter{name: "n", about: "How many at most.", kind: "integer
 var descriptions = map[string]described{
 	"GET /api/v1/me":       {does: "What the one who asks may do.", answer: Me{}, free: true},
 	"POST /api/v1/login":   {does: "Takes a token and gives a cookie, for browsers. Programs send the token with each request.", body: loginBody{}, answer: Me{}, free: true},
+	"POST /api/v1/logout":  {does: "Forgets the cookie of the one who asks, and ends what still listens by it. There is no body.", answer: Me{}, free: true},
 	"GET /api/v1/overview": {does: "Topologies and nodes, at a glance.", answer: view.Overview{}},
 	"GET /api/v1/live": {does: "What the overview says, and what is to be said of one topology, once a second.", query: []parameter{
 		{name: "topology", about: "Of which there are detail and point too.", kind: "string"},
@@ -301,7 +302,7 @@ func TestOpenAPIHasAllRoutes(t *testing.T) {
 			documented = append(documented, strings.ToUpper(method)+" "+route)
 		}
 	}
-	have := []string{"POST /api/v1/login"} // the door's
+	have := []string{"POST /api/v1/login", "POST /api/v1/logout"} // the door's
 	for _, r := range routes {
 		have = append(have, r.pattern)
 	}

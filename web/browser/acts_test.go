@@ -239,14 +239,49 @@ func TestLogin(t *testing.T) {
 	require.Zero(t, js[int](p, `document.querySelectorAll(".actions button[data-word]").length`))
 	require.Equal(t, 403, js[int](p, `fetch("/api/v1/actions", {method: "POST", headers: {"Content-Type": "application/json"}, body: '{"do": "kill", "topology": "wordcount"}'}).then((r) => r.status)`))
 	require.NotContains(t, js[string](p, `document.cookie`), "egret")
+
+	// Who leaves is asked again, and what he saw is gone.
+	p.click(`#leave`)
+	p.until(`document.querySelector("#token") && document.querySelector("#leave").hidden && !document.querySelector(".graph")`)
+	require.Equal(t, 401, js[int](p, `fetch("/api/v1/overview").then((r) => r.status)`))
 	p.clean("401", "403")
 
 	q := open(t, words(url, ""), desk)
 	q.until(`document.querySelector("#token")`)
 	q.do(setValue("#token", all))
 	q.keys(kb.Enter)
-	q.until(`document.querySelectorAll(".actions button[data-word]").length === 3`)
+	q.until(`document.querySelectorAll(".actions button[data-word]").length === 3 && !document.querySelector("#leave").hidden`)
 	q.clean("401")
+}
+
+// What asks before something is done, and who asks, by night and on a phone.
+func TestLooksOfDialogs(t *testing.T) {
+	w := newWorld()
+	url, closed := serve(t, w, "", ""), serve(t, w, "everything-is-allowed", "")
+	for name, l := range map[string]look{"dark": {1440, 1000, true, false}, "phone": {390, 844, false, true}, "phone-dark": {390, 844, true, true}} {
+		t.Run(name, func(t *testing.T) {
+			fits := func(p *page) {
+				require.Empty(t, js[[]string](p, `[...document.querySelectorAll("dialog, dialog *, .login *")].filter((x) => { const r = x.getBoundingClientRect(); return r.left < 0 || r.right > innerWidth || r.bottom > innerHeight; }).map((x) => x.tagName)`), "what sticks out")
+			}
+			p := open(t, words(url, ""), l)
+			p.click(`.actions button[data-word=kill]`)
+			p.until(`!document.querySelector("dialog .danger").disabled`)
+			fits(p)
+			p.shot(name + "-kill")
+			p.keys(kb.Escape)
+			p.click(`.actions button[data-word=rebalance]`)
+			p.until(asked + ` && document.activeElement === document.querySelector("#tasks-0")`)
+			fits(p)
+			p.shot(name + "-rebalance")
+			p.clean()
+
+			p = open(t, closed, l)
+			p.until(`document.querySelector("#token")`)
+			fits(p)
+			p.shot(name + "-login")
+			p.clean("401")
+		})
+	}
 }
 
 // Numbers are short with units; where one points at them they are exact.

@@ -5,7 +5,7 @@
 //	#/t/T/c/COMPONENT       and a component of it
 //	#/t/T/s/COMPONENT/STREAM   or a stream
 
-import { el, text, attr, sentence } from "./dom.js";
+import { el, text, attr, show, sentence } from "./dom.js";
 import { time } from "./format.js";
 import { ask } from "./api.js";
 import { Live } from "./live.js";
@@ -15,6 +15,7 @@ import { Topology } from "./topology.js";
 const main = document.getElementById("main");
 const connection = document.getElementById("connection");
 const crumb = document.getElementById("crumb");
+const leave = document.getElementById("leave");
 
 let view = null; // an Overview or a Topology: {root, hear(event, data), go(parts), close()}
 let live = null;
@@ -62,7 +63,7 @@ function state(s) {
     refused: "Refused",
     ended: "Ended",
   };
-  text(connection.firstChild, words[s.name]);
+  text(connection.firstChild, s.error?.status === 401 ? "Not logged in" : words[s.name]);
   text(connection.lastChild, s.name === "lost" ? ` since ${time(1e9 * Math.round((Date.now() - s.since) / 1000)).short}` : ""); // not to be read out each second
   attr(connection, "data-state", s.name);
   attr(connection, "title", s.error?.message);
@@ -101,9 +102,25 @@ async function start() {
   } catch {
     // the live connection will meet the same, and say it
   }
+  show(leave, Boolean(who.login && who.look));
+  view?.close();
   view = null;
   route();
 }
+
+// logout has the server forget who looks; what is shown goes with it.
+async function logout() {
+  leave.disabled = true;
+  try {
+    await ask("logout", {});
+    await start();
+  } catch (refusal) {
+    attr(leave, "title", `Still logged in: ${refusal.message}`);
+  }
+  leave.disabled = false;
+}
+
+leave.addEventListener("click", logout);
 
 window.addEventListener("hashchange", route);
 start();
