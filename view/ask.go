@@ -17,7 +17,7 @@ type Error struct {
 	Tuple     string    `json:"tuple,omitempty"` // in hand, cut short
 	First     time.Time `json:"first"`
 	Last      time.Time `json:"last"`
-	Count     int64     `json:"count"`
+	Count     int64     `json:"count"` // of failed and timed out at least: a task tells one in a while, and counts all in Counts
 }
 
 // A Tree is a tree of messages that is open: one, or several that are tracked together.

@@ -240,8 +240,18 @@ var escaped = url.PathEscape(evil)
 // has is an expression that is true if the page shows a text.
 func has(s string) string { return fmt.Sprintf("document.body.innerText.includes(%q)", s) }
 
-// shot leaves a picture of all of the page.
+// shot leaves a picture of all of the page, or of the window if something lies over it.
 func (p *page) shot(name string) {
+	p.t.Helper()
+	if js[bool](p, `[...document.querySelectorAll("dialog, .panel")].some((x) => getComputedStyle(x).position === "fixed" && !x.hidden)`) {
+		p.take(name, chromedp.CaptureScreenshot())
+	} else {
+		p.take(name, chromedp.FullScreenshot(100))
+	}
+}
+
+// take leaves a picture, with EGRET_SCREENSHOTS in that directory.
+func (p *page) take(name string, shoot chromedp.Action[[]byte]) {
 	p.t.Helper()
 	dir := os.Getenv("EGRET_SCREENSHOTS")
 	if dir == "" {
@@ -249,7 +259,7 @@ func (p *page) shot(name string) {
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	picture, err := chromedp.Run(ctx, shoot)
 	require.NoError(p.t, err)
 	require.NoError(p.t, os.MkdirAll(dir, 0o755))
 	require.NoError(p.t, os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o644))

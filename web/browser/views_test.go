@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 )
 
@@ -16,7 +17,7 @@ func words(url, rest string) string { return url + "/#/t/wordcount" + rest }
 func TestOverview(t *testing.T) {
 	w := newWorld()
 	p := open(t, serve(t, w, "", ""), desk)
-	p.until(live)
+	p.until(live + ` && document.querySelector("#leave").hidden`) // nobody has logged in
 	p.until(`document.querySelectorAll(".overview table")[0].querySelectorAll("tbody tr").length === 5`)
 	p.until(`document.querySelectorAll(".overview table")[1].querySelectorAll("tbody tr").length === 3`)
 	p.until(`[...document.querySelectorAll(".sparkline path")].some((x) => x.getAttribute("d")?.length > 200)`)
@@ -98,6 +99,7 @@ func TestTabs(t *testing.T) {
 	p.shot("open")
 	p.click(`.tabs a[data-tab=settings]`)
 	p.until(has("moby_dick.txt.gz"))
+	p.shot("settings")
 	p.clean()
 }
 
@@ -119,7 +121,30 @@ func TestComponent(t *testing.T) {
 	p.until(has("count/2 gets 2.0 times the mean."))
 	p.until(has("distinct_words") + ` && ` + has("index out of range"))
 	require.Equal(t, 2, js[int](p, `document.querySelectorAll(".panel .errors li").length`), "only its own")
+	p.until(has("≥ 3×")) // of what timed out some are told
+	require.Equal(t, 1, js[int](p, `new Set([...document.querySelectorAll(".figures > div")].map((x) => x.getBoundingClientRect().top)).size`), "what matters most is in one row")
+	require.Empty(t, js[[]string](p, `[...document.querySelectorAll("td.task *")].filter((x) => x.textContent && x.getBoundingClientRect().height > 24).map((x) => x.textContent)`), "names of tasks and nodes that break")
+	require.Zero(t, js[int](p, `document.querySelector(".panel").scrollWidth - document.querySelector(".panel").clientWidth`), "nothing is cut off")
 	p.shot("component")
+	p.clean()
+}
+
+// One moment is seen, though no line leads to it.
+func TestChartOfOneMoment(t *testing.T) {
+	p := open(t, serve(t, newWorld(), "", ""), desk)
+	p.until(live)
+	blue := `import("/charts.js").then(({Charts}) => {
+		const c = new Charts();
+		document.getElementById("main").replaceChildren(c.root);
+		c.add([{at: "2026-01-02T03:04:05Z", rate: 0, done_rate: 10, failed_rate: 0, open: 3, p50_ns: 0, p99_ns: 0}]);
+		return new Promise((done) => setTimeout(() => {
+			const canvas = c.root.querySelector("canvas"), {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+			let n = 0;
+			for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 100 && data[i + 2] > data[i] + 60) n++;
+			done(n);
+		}, 100));
+	})`
+	require.Greater(t, js[int](p, blue), 8, "points of the colour of what is done")
 	p.clean()
 }
 
@@ -183,15 +208,15 @@ func TestLooks(t *testing.T) {
 	w := newWorld()
 	url := serve(t, w, "", "")
 	views := map[string]string{"overview": "/#/", "topology": "/#/t/wordcount/tasks", "errors": "/#/t/wordcount/errors", "open": "/#/t/wordcount/open", "letters": "/#/t/wordcount/letters",
-		"component": "/#/t/wordcount/c/count", "stream": "/#/t/wordcount/s/split/default", "hostile": "/#/t/" + escaped}
+		"batches": "/#/t/uses/batches", "settings": "/#/t/wordcount/settings", "component": "/#/t/wordcount/c/count", "stream": "/#/t/wordcount/s/split/default", "hostile": "/#/t/" + escaped}
 	for name, of := range map[string]struct {
 		look
 		views string
 	}{
-		"phone":      {look{390, 844, false, true}, "overview topology errors open letters component stream hostile"},
-		"phone-dark": {look{390, 844, true, true}, "topology"},
+		"phone":      {look{390, 844, false, true}, "overview topology errors open letters component stream batches settings hostile"},
+		"phone-dark": {look{390, 844, true, true}, "overview topology component stream"},
 		"tablet":     {look{1024, 768, false, false}, "topology stream letters"},
-		"dark":       {look{1440, 1000, true, false}, "overview topology component letters"},
+		"dark":       {look{1440, 1000, true, false}, "overview topology component stream errors open letters batches settings"},
 		"wide":       {look{2200, 1200, false, false}, "topology"},
 	} {
 		for view := range strings.FieldsSeq(of.views) {
@@ -212,5 +237,17 @@ func TestLooks(t *testing.T) {
 				p.clean()
 			})
 		}
+	}
+}
+
+// The pictures of docs/screens, whose README.md says how they are made again.
+func TestScreens(t *testing.T) {
+	url := serve(t, newWorld(), "", "")
+	for name, l := range map[string]look{"wordcount": {1240, 800, false, false}, "wordcount-dark": {1240, 800, true, false}, "wordcount-phone": {390, 844, false, true}} {
+		p := open(t, words(url, ""), l)
+		p.until(live + ` && document.querySelector(".verdict").textContent.startsWith("lines and split wait for count") && document.querySelector(".uplot")`)
+		p.until(`!document.querySelector(".figures").textContent.includes("–")`)
+		p.take(name, chromedp.CaptureScreenshot())
+		p.clean()
 	}
 }

@@ -86,10 +86,10 @@ class Chart {
       cursor: { sync: { key: "charts" }, y: false, drag: { x: false, y: false }, points: { size: 6 } },
       scales: { x: { time: true, range: () => [this.from, this.to] }, y: { range: (_, __, most) => [0, (this.most = most) > 0 ? most * 1.1 : 1] } },
       axes: [
-        { ...axis, space: 70, size: 28, values: (_, all) => all.map((s) => clock(s, this.to - this.from > 600)) },
+        { ...axis, size: 28, space: (_, i, from, to) => (to - from < 240 ? 56 : 38), values: (_, all, i, space, step) => all.map((s) => clock(s, step >= 60)) },
         { ...axis, size: 66, space: 32, values: (_, all) => all.map((v) => (v === 0 ? "0" : this.most > 0 ? this.kind.format(v).short : "")) },
       ],
-      series: [{}, ...this.kind.lines.map(([, , c]) => ({ stroke: colour(c), width: 1.5, points: { show: false } }))],
+      series: [{}, ...this.kind.lines.map(([, , c]) => ({ stroke: colour(c), width: 1.5, points: { show: false, size: 5, filter: alone } }))],
       hooks: { setCursor: [() => this.legend()] },
     }, this.data ?? [[], ...this.kind.lines.map(() => [])], this.place);
   }
@@ -119,6 +119,13 @@ class Chart {
     show(this.when, this.plot?.cursor.idx != null);
     this.place.setAttribute("aria-label", `${this.kind.name}, now ${this.kind.lines.map(([name], i) => `${name} ${this.values[i].textContent}`).join(", ")}`);
   }
+}
+
+// alone finds the points that no line leads to, which would not be seen.
+function alone(plot, i) {
+  const all = plot.data[i];
+  const found = [...all.keys()].filter((k) => all[k] != null && all[k - 1] == null && all[k + 1] == null);
+  return found.length ? found : null;
 }
 
 const clock = (s, short) => new Date(1000 * s).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: short ? undefined : "2-digit", hourCycle: "h23" });

@@ -49,6 +49,7 @@ export class Overview {
     show(this.machines, data.nodes.length > 0);
     show(this.empty, data.topologies.length === 0);
     show(this.topologies, data.topologies.length > 0);
+    show(this.window, data.topologies.length > 0);
     show(this.warning, Boolean(data.cluster) && !data.quorum);
     text(this.warning, "No quorum: what runs goes on, but nothing can be changed until most of the voting nodes answer.");
     const all = many(data.topologies.reduce((n, t) => n + t.tasks, 0), "task");

@@ -49,7 +49,7 @@ export class Tabs {
 export function taskColumns(most, full) {
   const n = (name, f, title) => ({ name, class: "n", title, update: (td, t) => put(td, t.known ? f(t) : NONE) });
   return [
-    { name: "Task", class: "name", make: (td) => td.append(el("span"), el("small")), update: (td, t) => { text(td.firstChild, t.task); text(td.lastChild, t.known ? (full ? "" : t.node) : "silent"); td.lastChild.classList.toggle("bad", !t.known); } },
+    { name: "Task", class: "name task", make: (td) => td.append(el("span"), el("small")), update: (td, t) => { text(td.firstChild, t.task); attr(td, "title", `${t.task} on ${t.node}`); text(td.lastChild, t.known ? (full ? "" : t.node) : "silent"); td.lastChild.classList.toggle("bad", !t.known); } },
     full && { name: "Node", update: (td, t) => text(td, t.node) },
     { name: "Rate", class: "wide", title: "Beside the busiest task of its component", make: (td) => { td.bar = bar(); td.append(td.bar); }, update: (td, t) => td.bar.update((t.rate ?? 0) / Math.max(most(t), 1e-9), t.known ? rate(t.rate) : NONE) },
     { name: "Busy", class: full ? "wide" : "n", title: "Share of the time in your code", make: (td) => { if (full) td.append((td.bar = bar())); }, update: (td, t) => (full ? td.bar.update(t.load, busy(t)) : put(td, busy(t))) },
@@ -123,7 +123,7 @@ class Open extends Polled {
       const parts = [inside(p), p.waits_ns ? `${own ? "emits it again" : "begins again"} in ${time(p.waits_ns).short}` : "", p.queued ? `${count(p.queued).short} queued${p.during && !p.hand ? ` (the task is ${call(p)})` : ""}` : "", p.held ? `${count(p.held).short} retained` : "", p.unsent ? `${count(p.unsent).short} wait for room` : ""];
       text(li.firstChild, p.task);
       text(li.lastChild, p.task ? ` on ${p.node}: ${parts.filter(Boolean).join(", ") || "nothing any more"}` : "on its way, or lost");
-      li.classList.toggle("slow", p.hand);
+      li.classList.toggle("slow", Boolean(p.hand));
     };
     return li;
   }
