@@ -228,6 +228,9 @@ func TestLooks(t *testing.T) {
 					nothingOverlaps(p)
 				}
 				p.until(`!` + has("Asking …"))
+				if (view == "component" || view == "stream") && of.width <= 1250 {
+					require.True(t, js[bool](p, `document.querySelector(".panel").getBoundingClientRect().height === innerHeight`), "what lies over the page is as high")
+				}
 				require.LessOrEqual(t, js[int64](p, `document.documentElement.scrollWidth`), of.width, "the page scrolls to the side")
 				require.Empty(t, js[[]string](p, `[...document.querySelectorAll("main *, .panel *")].filter((x) => {
 					const r = x.getBoundingClientRect();
