@@ -15,8 +15,12 @@ import (
 
 // benchRunner runs topologies for package bench, with metrics as a program in
 // service has them.
-func benchRunner(ctx context.Context, t *topology.Topology, g topology.Guarantee, dir string) bench.Running {
-	r, err := Start(ctx, t, Config{Guarantee: &g, StateDir: dir, Metrics: prometheus.NewRegistry()})
+func benchRunner(ctx context.Context, t *topology.Topology, g topology.Guarantee, dir string, page bool) bench.Running {
+	c := Config{Guarantee: &g, StateDir: dir, Metrics: prometheus.NewRegistry()}
+	if page {
+		c.HTTP.Address = "127.0.0.1:0"
+	}
+	r, err := Start(ctx, t, c)
 	if err != nil {
 		return bench.Running{
 			Stats: func() bench.Counts { return bench.Counts{} },
@@ -24,6 +28,7 @@ func benchRunner(ctx context.Context, t *topology.Topology, g topology.Guarantee
 		}
 	}
 	return bench.Running{
+		Page:  r.URL(),
 		Stats: func() bench.Counts { return r.Stats().bench() },
 		Wait: func() (bench.Counts, error) {
 			s, err := r.Wait()

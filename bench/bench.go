@@ -27,9 +27,10 @@ import (
 )
 
 // A Runner starts a topology with the given guarantee and returns at once. dir, if not "",
-// is where its record of batches is kept. The topology runs until its input has ended or ctx has. A topology that cannot be
-// started is a Running whose Wait returns the error.
-type Runner func(ctx context.Context, t *topology.Topology, guarantee topology.Guarantee, dir string) Running
+// is where its record of batches is kept; page is whether it has a page on loopback. The
+// topology runs until its input has ended or ctx has. A topology that cannot be started is
+// a Running whose Wait returns the error.
+type Runner func(ctx context.Context, t *topology.Topology, guarantee topology.Guarantee, dir string, page bool) Running
 
 // Running is a topology on its way.
 type Running struct {
@@ -39,6 +40,8 @@ type Running struct {
 	// Wait returns when every task has closed, with the final counts. It is called
 	// once. That ctx has ended is no error, or context.Canceled.
 	Wait func() (Counts, error)
+	// Page is where its page is, "" if it has none.
+	Page string
 }
 
 // Counts are what a running topology has done since it started.
@@ -84,11 +87,15 @@ type Setup struct {
 	Nodes int  // processes: 1, or 2 with the spouts in one and the bolts in the other; 0 is 1
 	TLS   bool // between them
 
+	Watched bool // a process has its page open and taps a stream
+	Page    bool // it has a page, at which nobody looks
+
 	State    string // of exactly-once: memory or disk
 	Combiner bool   // words are counted before they are sent, too
 
 	counts *trident.State[string, int64] // of exactly-once, see place
 	passes int                           // over the lines, by each spout; 0 for no end
+	look   func(ctx context.Context, page, topology string) (seen func() (sight, error), err error)
 }
 
 // MaxTasks is the most tasks that a component of a Setup can have.
@@ -109,6 +116,9 @@ func (s *Setup) check() error {
 	}
 	if s.TLS && s.Nodes != 2 {
 		return errors.New("--tls needs --nodes 2")
+	}
+	if s.Nodes == 2 && (s.Watched || s.Page) {
+		return errors.New("--watched and --page are for a run in one process")
 	}
 	if err := s.checkExact(); err != nil {
 		return err

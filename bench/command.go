@@ -30,6 +30,7 @@ type options struct {
 	rounds    int
 	costModel string
 	half      bool
+	watch     string
 }
 
 // halfFlag makes this process the other one of a run on two nodes.
@@ -54,17 +55,28 @@ connection of loopback between them. bare-tcp is a loop that sends parcels of th
 same tuples over such a connection, and nothing else; with --compare the topologies
 are compared to that, and run at a tenth of their rate for latencies as well.
 
+With --watched another process looks at the run as its page does, and taps a stream;
+with --compare such runs are compared to those at which nobody looks, and those to runs
+that have no page.
+
 Look at ratios: absolute rates depend on what else the machine does.`,
 		Args: cobra.NoArgs,
 		// What is wrong with the flags is said before RunE, whose errors are failures
 		// of a measurement.
-		PreRunE: func(*cobra.Command, []string) error { return o.check() },
+		PreRunE: func(*cobra.Command, []string) error {
+			if o.watch != "" {
+				return nil
+			}
+			return o.check()
+		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx := c.Context()
 			if ctx == nil {
 				ctx = context.Background()
 			}
 			switch {
+			case o.watch != "":
+				return serveWatch(ctx, c.InOrStdin(), c.OutOrStdout(), o.watch, o.setup.Topology)
 			case o.half:
 				return serveHalf(ctx, c.InOrStdin(), c.OutOrStdout(), halve)
 			case o.compare:
@@ -84,6 +96,8 @@ Look at ratios: absolute rates depend on what else the machine does.`,
 	f.IntVar(&o.setup.Bolts, "bolts", 2, "tasks of each bolt")
 	f.IntVar(&o.setup.Nodes, "nodes", 1, "processes: 1, or 2 with the spouts in one and the bolts in the other")
 	f.BoolVar(&o.setup.TLS, "tls", false, "with TLS between the two nodes")
+	f.BoolVar(&o.setup.Watched, "watched", false, "another process has the page of the run open and taps a stream")
+	f.BoolVar(&o.setup.Page, "page", false, "the run has a page, at which nobody looks")
 	f.BoolVar(&o.setup.Latency, "latency", true, "measure latencies; without, words carry no time")
 	f.BoolVar(&o.digest, "digest", false, "count a fixed amount first and print the digest of the counts")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
@@ -92,14 +106,17 @@ Look at ratios: absolute rates depend on what else the machine does.`,
 	f.IntVar(&o.rounds, "rounds", 7, "rounds of a comparison")
 	f.StringVar(&o.costModel, "cost-model", "", "directory of the cost model, to compare with as well")
 	f.BoolVar(&o.half, halfFlag, false, "be the process with the bolts")
-	_ = f.MarkHidden(halfFlag) // it is there
-	for _, other := range []string{"topology", "guarantee", "rate", "spouts", "bolts", "tls", "latency", "digest", "state", "combiner"} {
+	f.StringVar(&o.watch, watchFlag, "", "be the process that looks, at the page with this URL")
+	_, _ = f.MarkHidden(halfFlag), f.MarkHidden(watchFlag) // they are there
+	for _, other := range []string{"topology", "guarantee", "rate", "spouts", "bolts", "tls", "latency", "digest", "state", "combiner", "page"} {
 		c.MarkFlagsMutuallyExclusive("compare", other)
 		if other != "digest" && other != "latency" {
 			c.MarkFlagsMutuallyExclusive("baseline", other)
 		}
 	}
 	c.MarkFlagsMutuallyExclusive("compare", "baseline")
+	c.MarkFlagsMutuallyExclusive("watched", "baseline")
+	c.MarkFlagsMutuallyExclusive("watched", "cost-model")
 	c.MarkFlagsMutuallyExclusive("nodes", "baseline")
 	c.MarkFlagsMutuallyExclusive("nodes", "cost-model")
 	return c
@@ -160,6 +177,7 @@ func (o *options) runOne(ctx context.Context, c *cobra.Command, run Runner, halv
 			func() (Result, error) { return p.measure(ctx, o.setup, o.duration) })
 	default:
 		fmt.Fprintf(c.ErrOrStderr(), "measuring %s, %s, for %v\n", o.setup.Topology, o.guarantee, o.duration)
+		o.setup.look = self.look
 		r, err = o.measure(func() (string, error) { return Digest(ctx, run, o.setup) },
 			func() (Result, error) { return Measure(ctx, run, o.setup, o.duration) })
 	}
@@ -206,8 +224,11 @@ func (o *options) runCompare(ctx context.Context, c *cobra.Command) (err error) 
 		child:    self.run,
 		progress: func(line string) { fmt.Fprintln(c.ErrOrStderr(), line) },
 	}
-	if o.setup.Nodes == 2 {
+	switch {
+	case o.setup.Nodes == 2:
 		cmp.contest = twoNodes
+	case o.setup.Watched:
+		cmp.contest = watching
 	}
 	if o.costModel != "" {
 		m, err := buildCostModel(ctx, o.costModel, o.duration)

@@ -81,8 +81,27 @@ type contest struct {
 	ratios   []ratio
 }
 
+// Whether it makes a difference that somebody looks.
+var (
+	watchingVariants = []variant{
+		{name: "null", args: []string{"--topology", "null"}},
+		{name: "null_page", args: []string{"--topology", "null", "--page"}},
+		{name: "null_watched", args: []string{"--topology", "null", "--watched"}},
+		{name: "wordcount", args: []string{"--topology", "wordcount"}, words: true},
+		{name: "wordcount_page", args: []string{"--topology", "wordcount", "--page"}, words: true},
+		{name: "wordcount_watched", args: []string{"--topology", "wordcount", "--watched"}, words: true},
+	}
+	watchingRatios = []ratio{
+		{"null_page_null", "null_page", "null", 0.97},
+		{"null_watched_null", "null_watched", "null", 0.97},
+		{"wordcount_page_wordcount", "wordcount_page", "wordcount", 0.97},
+		{"wordcount_watched_wordcount", "wordcount_watched", "wordcount", 0.97},
+	}
+)
+
 var (
 	twoNodes = &contest{nodesVariants, nodesRatios}
+	watching = &contest{watchingVariants, watchingRatios}
 )
 
 // oneNode is what a program compares that has only one process. One without pebble has

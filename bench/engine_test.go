@@ -39,12 +39,12 @@ type toy struct {
 	counts Counts
 }
 
-func runToy(ctx context.Context, t *topology.Topology, g topology.Guarantee, _ string) Running {
+func runToy(ctx context.Context, t *topology.Topology, g topology.Guarantee, _ string, _ bool) Running {
 	return startToy(ctx, t, g, turn, perTurn)
 }
 
 // runHurried does not sleep, for processes where time is real.
-func runHurried(ctx context.Context, t *topology.Topology, g topology.Guarantee, _ string) Running {
+func runHurried(ctx context.Context, t *topology.Topology, g topology.Guarantee, _ string, _ bool) Running {
 	return startToy(ctx, t, g, 0, 256)
 }
 

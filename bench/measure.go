@@ -36,7 +36,9 @@ func measure(ctx context.Context, run Runner, s *Setup, d time.Duration, p *prob
 	}
 	defer os.RemoveAll(dir)
 	t := s.define(p)
-	r, err := timed(ctx, d, p, func(ctx context.Context) Running { return run(ctx, t, s.Guarantee, dir) })
+	r, err := timed(ctx, d, p, func(ctx context.Context) Running {
+		return s.watched(ctx, t.Name(), run(ctx, t, s.Guarantee, dir, s.Page || s.Watched))
+	})
 	if err != nil {
 		return Result{}, fmt.Errorf("topology %s: %w", t.Name(), err)
 	}
@@ -82,7 +84,7 @@ func count(ctx context.Context, run Runner, s *Setup, p *probe) error {
 	}
 	defer os.RemoveAll(dir)
 	t := s.define(p)
-	if _, err := run(ctx, t, s.Guarantee, dir).Wait(); err != nil {
+	if _, err := run(ctx, t, s.Guarantee, dir, false).Wait(); err != nil {
 		return fmt.Errorf("topology %s: %w", t.Name(), err)
 	}
 	if err := ctx.Err(); err != nil {

@@ -75,8 +75,8 @@ func TestDigestOfAStoppedRunIsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 20*turn)
 		defer stop()
-		_, err := Digest(ctx, func(ctx context.Context, tp *topology.Topology, g topology.Guarantee, dir string) Running {
-			run := runToy(ctx, tp, g, dir)
+		_, err := Digest(ctx, func(ctx context.Context, tp *topology.Topology, g topology.Guarantee, dir string, _ bool) Running {
+			run := runToy(ctx, tp, g, dir, false)
 			return Running{Stats: run.Stats, Wait: func() (Counts, error) {
 				c, _ := run.Wait() // a run that was told to stop has not failed
 				return c, nil
@@ -89,7 +89,7 @@ func TestDigestOfAStoppedRunIsNone(t *testing.T) {
 func TestMeasureTellsWhatWentWrong(t *testing.T) {
 	broken := errors.New("bolt null: broken")
 	after := func(d time.Duration, err error) Runner {
-		return func(ctx context.Context, _ *topology.Topology, _ topology.Guarantee, _ string) Running {
+		return func(ctx context.Context, _ *topology.Topology, _ topology.Guarantee, _ string, _ bool) Running {
 			return Running{Stats: func() Counts { return Counts{} }, Wait: func() (Counts, error) {
 				select {
 				case <-time.After(d):
@@ -170,7 +170,7 @@ func TestTopologies(t *testing.T) {
 		word := topology.New("wc", func(b *topology.Builder) {
 			shapes["wordcount"](b, &Setup{Topology: "wordcount", Spouts: 2, Bolts: 2, passes: 1}, newProbe())
 		})
-		c, err := runToy(t.Context(), word, topology.AtLeastOnce, "").Wait()
+		c, err := runToy(t.Context(), word, topology.AtLeastOnce, "", false).Wait()
 		require.NoError(t, err)
 		require.EqualValues(t, 2*lineCount*wordsPerLine, c.ExecutedBy["count"])
 	})

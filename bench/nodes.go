@@ -122,7 +122,7 @@ func (c *pairing) digest(ctx context.Context, s Setup) (string, error) {
 // run runs a topology on two nodes. last is what the other process has said last, when
 // the run is over.
 func (c *pairing) run(s *Setup, p *probe, last *answer) Runner {
-	return func(ctx context.Context, t *topology.Topology, g topology.Guarantee, _ string) Running {
+	return func(ctx context.Context, t *topology.Topology, g topology.Guarantee, _ string, _ bool) Running {
 		o := order{Setup: *s, Passes: s.passes, Kernel: p.clock.kernel}
 		if s.TLS {
 			o.Secret = rand.Text()
