@@ -44,7 +44,8 @@ func topCommand() *cobra.Command {
 other elsewhere, until it is interrupted.
 
 LOAD is the share of its time that a task spends in the topology's code, on average and of
-the busiest one; THROTTLED the share in which it waits for room, and BY for whom. Rates and
+the busiest one; THROTTLED the share in which it waits for room, and BY for whom: a component, or
+the one task of it that has none. Rates and
 latencies are those of the last seconds, which the first line names.
 
 The run or the node that is asked has a page (--http); of a cluster any node will do.
@@ -278,7 +279,7 @@ func (o *topOptions) components(w io.Writer, d *view.Detail, several bool) {
 	fmt.Fprintln(t, head+"\tTASKS\tRATE/S\tLOAD\tBUSIEST\tQUEUED\tTHROTTLED\tBY\tFAILED/S\tP50\tP99")
 	for i := range all {
 		x := &all[i]
-		tasks, by, took := amount.Digits(x.Tasks), x.Cause, x.Execute
+		tasks, by, took := amount.Digits(x.Tasks), waitedFor(d, x), x.Execute
 		if x.Silent > 0 {
 			tasks += fmt.Sprintf(" (%d silent)", x.Silent)
 		}
@@ -296,6 +297,26 @@ func (o *topOptions) components(w io.Writer, d *view.Detail, several bool) {
 		fmt.Fprintln(w)
 		printBatches(w, d.Batches)
 	}
+}
+
+// waitedFor is what a component waits for: its cause, or the one task of that which all of
+// its tasks wait for that do so now.
+func waitedFor(d *view.Detail, x *view.ComponentNow) string {
+	by := ""
+	for i := range d.TasksNow {
+		t := &d.TasksNow[i]
+		switch {
+		case t.Component != x.Component || t.WaitsFor == "":
+		case by == "" || by == t.WaitsFor:
+			by = t.WaitsFor
+		default:
+			return x.Cause
+		}
+	}
+	if name, _, _ := strings.Cut(by, "/"); name != x.Cause {
+		return x.Cause
+	}
+	return by
 }
 
 func share(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }

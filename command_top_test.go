@@ -31,7 +31,12 @@ func TestTopPrints(t *testing.T) {
 			Summary: view.Summary{Topology: "words"}, Graph: &graph.Drawing{},
 			Components: []view.ComponentNow{
 				{Component: "lines", Kind: "spout", Tasks: 1, Cause: "count", Doing: view.Doing{Rate: 12345.6, Throttled: 0.25, Complete: took}},
+				{Component: "split", Kind: "bolt", Tasks: 2, Cause: "count", Doing: view.Doing{Throttled: 0.5}},
 				{Component: "count", Kind: "bolt", Tasks: 3, Silent: 1, Busiest: 0.98, Doing: view.Doing{Rate: 0.25, Load: 0.333, FailedRate: 1, Counts: view.Counts{Queued: 8192}, Execute: took}},
+			},
+			TasksNow: []view.TaskNow{
+				{Task: "lines/0", Component: "lines", WaitsFor: "split/0"},
+				{Task: "split/0", Component: "split", WaitsFor: "count/2"}, {Task: "split/1", Component: "split"},
 			},
 		}},
 	}
@@ -47,9 +52,10 @@ c      0      -          -       -   dead
 TOPOLOGY  STATUS                  TASKS  RATE/S  DONE/S  FAILED/S  OPEN   P50    P99
 words     running, 1 task silent  4      12,346  9.9     0         4,711  120µs  3.46ms
 
-COMPONENT  TASKS         RATE/S  LOAD  BUSIEST  QUEUED  THROTTLED  BY     FAILED/S  P50    P99
-count      3 (1 silent)  0.2     33 %  98 %     8,192   0 %        -      1.0       120µs  3.46ms
-lines      1             12,346  0 %   0 %      0       25 %       count  0         120µs  3.46ms
+COMPONENT  TASKS         RATE/S  LOAD  BUSIEST  QUEUED  THROTTLED  BY       FAILED/S  P50    P99
+count      3 (1 silent)  0.2     33 %  98 %     8,192   0 %        -        1.0       120µs  3.46ms
+lines      1             12,346  0 %   0 %      0       25 %       count    0         120µs  3.46ms
+split      2             0       0 %   0 %      0       50 %       count/2  0         -      -
 `, out.String())
 
 	out.Reset()

@@ -86,6 +86,9 @@ type Task struct {
 	Held      Counter // gauge: tuples retained
 	Kept      Counter // gauge: bytes of open messages that are kept for replay
 	Room      Counter // gauge: tuples that may be sent before a receiver must give more room
+	// WaitsFor is a gauge: the number of a task without room that holds this one up now, and
+	// 1 more; 0: none. Its owner writes it when that changes.
+	WaitsFor  Counter
 	Throttled Counter // nanoseconds in which a receiver without room held this task up
 	Restarts  Counter // incarnations after the first
 	Refused   Shared  // parcels, reports and limits of or for dead incarnations
@@ -140,4 +143,5 @@ func (t *Task) Abandon() {
 	t.Held.Set(0)
 	t.Kept.Set(0)
 	t.Room.Set(0)
+	t.WaitsFor.Set(0)
 }

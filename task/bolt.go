@@ -379,7 +379,7 @@ func (t *boltTask) Turn(ctx actor.Context) bool {
 		}
 	}
 	t.m.Queued.Set(int64(t.queued))
-	t.m.Room.Set(int64(t.out.roomLeft()))
+	t.out.showRoom()
 	if t.origin != nil {
 		t.m.Kept.Set(int64(t.origin.bytes))
 	}

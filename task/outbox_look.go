@@ -35,6 +35,49 @@ func (o *outbox) publish() {
 		o.c.m.Streams[i].Transferred.Add(s.sent)
 		s.emitted, s.sent = 0, 0
 	}
+	if o.kept == 0 { // else the turn says it
+		o.c.m.WaitsFor.Set(0)
+	}
+}
+
+// showRoom says at the end of a turn how much may be sent, and for whom the task waits.
+func (o *outbox) showRoom() {
+	o.c.m.Room.Set(int64(o.roomLeft()))
+	o.c.m.WaitsFor.Set(o.waitsFor())
+}
+
+// waitsFor is the metric: the same task as before as long as that has no room. Where a
+// link holds up what several tasks have room for, it is none.
+func (o *outbox) waitsFor() (found int64) {
+	if o.kept == 0 {
+		return 0
+	}
+	before := o.c.m.WaitsFor.Load()
+	same := func(pr *pair) bool {
+		if pr.ref != nil && pr.meter.Room() > 0 {
+			return false
+		}
+		if id := int64(pr.task) + 1; id == before || found == 0 {
+			found = id
+		}
+		return found == before
+	}
+	for _, pr := range o.pairs {
+		if len(pr.kept) > 0 && same(pr) {
+			return found
+		}
+	}
+	for i := 0; i < len(o.streams) && o.held > 0; i++ {
+		for k := range o.streams[i].routes {
+			r := &o.streams[i].routes[k]
+			for n := 0; r.held && n < len(r.lanes); n++ {
+				if same(r.lanes[n].pair) {
+					return found
+				}
+			}
+		}
+	}
+	return found
 }
 
 // roomLeft is what may be sent in all, for the metric.

@@ -143,7 +143,7 @@ func (t *queueTask) Turn(ctx actor.Context) bool {
 			t.sayRest()
 		}
 	}
-	t.m.Room.Set(int64(t.out.roomLeft()))
+	t.out.showRoom()
 	t.out.publish()
 	return more
 }

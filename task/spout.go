@@ -448,7 +448,7 @@ func (t *spoutTask) Turn(ctx actor.Context) bool {
 			t.sayRest()
 		}
 	}
-	t.m.Room.Set(int64(t.out.roomLeft()))
+	t.out.showRoom()
 	if t.origin != nil {
 		t.m.Kept.Set(int64(t.origin.bytes))
 	}

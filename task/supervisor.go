@@ -429,6 +429,7 @@ func (s *Supervisor) stopNext() {
 func (s *Supervisor) stopped(id tuple.TaskID) {
 	s.children[id].gone = true
 	s.children[id].end() // it may have died before it was its turn to be stopped
+	s.ms[id].WaitsFor.Set(0)
 	n := &s.plan.Components[s.stopping-1]
 	if id >= n.First && id < n.First+tuple.TaskID(n.Parallel) {
 		s.left--

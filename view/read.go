@@ -59,6 +59,9 @@ func Read(p *topology.Plan, id tuple.TaskID, m *metrics.Task) Task {
 	t.Queued, t.Held = m.Queued.Load(), m.Held.Load()
 	t.Restarts, t.Refused, t.Stuck = m.Restarts.Load(), m.Refused.Load(), m.Stuck.Load()
 	t.Throttled = time.Duration(m.Throttled.Load())
+	if n := m.WaitsFor.Load(); n > 0 {
+		t.WaitsFor = p.TaskName(tuple.TaskID(n - 1))
+	}
 	for _, x := range m.Own.All() {
 		o := Own{Name: x.Name, Help: x.Help, Kind: x.Kind.String()}
 		switch x.Kind {
