@@ -18,6 +18,7 @@ import (
 	"github.com/egretstream/egret/state/disk"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/tuple"
 )
 
 // stateVariable is the environment variable with the default of --state.
@@ -30,6 +31,10 @@ func deadLettersCommand(topologies []*topology.Topology) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "deadletters",
 		Short: "List, show, replay and drop the messages that were given up",
+		Long: `List, show, replay and drop the messages that were given up.
+
+Values of masked fields are shown as "•••", and all values of a topology that forbids taps,
+or that cannot be built without parameters: then it is not known what is masked.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return &usageError{fmt.Errorf("unknown command %q: use list, show, replay or drop", args[0])}
@@ -145,6 +150,30 @@ func (d *deadLetters) chosen(ids []string) ([]string, error) {
 type entryOf struct {
 	disk.Entry
 	topology string
+	masked   *tuple.Schema
+}
+
+// entries returns letters of a topology as people may see them. Which fields are masked is
+// not known of one that cannot be built without parameters: then all are.
+func (d *deadLetters) entries(t *topology.Topology, all []disk.Entry) (shown []entryOf) {
+	box := &letterBox{dir: d.dir, topology: t.Name()}
+	box.plan, _ = t.Build(topology.Options{})
+	for _, e := range all {
+		shown = append(shown, entryOf{e, t.Name(), box.schema(e.DeadLetter)})
+	}
+	return shown
+}
+
+// hidden returns the letter without the values of masked fields.
+func (e *entryOf) hidden() *task.DeadLetter {
+	l := *e.DeadLetter
+	l.Values = slices.Clone(l.Values)
+	for i := range l.Values {
+		if e.masked.Masks(i) {
+			l.Values[i] = tuple.String(tuple.Mask)
+		}
+	}
+	return &l
 }
 
 func (d *deadLetters) list(c *cobra.Command, ids []string) error {
@@ -169,9 +198,7 @@ func (d *deadLetters) list(c *cobra.Command, ids []string) error {
 			entries, err = l.List()
 		}
 		errs = append(errs, err)
-		for _, e := range entries {
-			all = append(all, entryOf{e, t.Name()})
-		}
+		all = append(all, d.entries(t, entries)...)
 	}
 	if none {
 		return d.nothing(of)
@@ -254,28 +281,29 @@ func (d *deadLetters) show(c *cobra.Command, ids []string) error {
 		return &usageError{errors.New("name the letters by their IDs: list shows them")}
 	}
 	all, err := l.List()
-	var found []entryOf
+	var found []disk.Entry
 	for _, id := range ids {
 		i := slices.IndexFunc(all, func(e disk.Entry) bool { return e.ID == id })
 		if i < 0 {
 			err = errors.Join(err, fmt.Errorf("there is no dead letter %s", id))
 			continue
 		}
-		found = append(found, entryOf{all[i], d.t.Name()})
+		found = append(found, all[i])
 	}
+	shown := d.entries(d.t, found)
 	if d.json {
-		return failed(errors.Join(printLetters(c.OutOrStdout(), found), err))
+		return failed(errors.Join(printLetters(c.OutOrStdout(), shown), err))
 	}
-	for i, e := range found {
+	for i := range shown {
 		if i > 0 {
 			fmt.Fprintln(c.OutOrStdout())
 		}
-		showLetter(c.OutOrStdout(), &e.Entry)
+		showLetter(c.OutOrStdout(), &shown[i])
 	}
 	return failed(err)
 }
 
-func showLetter(out io.Writer, e *disk.Entry) {
+func showLetter(out io.Writer, e *entryOf) {
 	state := "dead"
 	if e.Waiting {
 		state = "to be replayed"
@@ -291,10 +319,11 @@ func showLetter(out io.Writer, e *disk.Entry) {
 	if e.Err != nil {
 		fmt.Fprintf(out, "values     %v\n", e.Err)
 	}
+	hidden := e.hidden().Values
 	for i, v := range e.Values {
 		text := fmt.Sprintf("%q", v.String())
-		if k := v.Kind().String(); k != "string" {
-			text = oneLine(v.String(), 1<<20)
+		if k := v.Kind().String(); k != "string" || e.masked.Masks(i) {
+			text = oneLine(hidden[i].String(), 1<<20)
 		}
 		fmt.Fprintf(out, "%-10s %s (%v) = %s\n", label(i, "values"), e.Fields[i], v.Kind(), text)
 	}
@@ -352,7 +381,7 @@ func printLetters(out io.Writer, all []entryOf) error {
 			History: e.History, Fields: e.Fields, Kinds: []string{}, Values: json.RawMessage("null"),
 		}
 		if e.Err == nil {
-			x.Values = json.RawMessage(e.JSON())
+			x.Values = json.RawMessage(e.hidden().JSON())
 		}
 		for _, v := range e.Values {
 			x.Kinds = append(x.Kinds, v.Kind().String())

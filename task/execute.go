@@ -9,6 +9,7 @@ import (
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/bolt"
 	"github.com/egretstream/egret/mutation"
+	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
 
@@ -372,7 +373,7 @@ func (t *boltTask) tellFailure(text string, p *tuple.Parcel) {
 		t.tellAgain = t.now + failureEvery
 		f := &Failure{Task: t.m.Name, Err: "bolt " + t.node.Name + ": " + text, Failed: t.failures}
 		if p != nil {
-			f.Tuple = cut(describe(p, t.row), failureText)
+			f.Tuple = cut(describe(t.plan, p, t.row), failureText)
 		}
 		t.set.Event(f)
 	}
@@ -424,7 +425,7 @@ func (t *boltTask) tellRefused(tree tuple.TreeID) {
 // anything else fails it and ends this life.
 func (t *boltTask) threw(p *tuple.Parcel, value any) {
 	mistake := tuple.Misused(value)
-	inHand := describe(p, t.row)
+	inHand := describe(t.plan, p, t.row)
 	if mistake == nil {
 		if !t.leaveCall() {
 			return // what has become of its tuple is for another life to find out
@@ -472,8 +473,15 @@ func cut(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "..."
 }
 
-// describe returns the values of a tuple for people, cut when they are long.
-func describe(p *tuple.Parcel, row int) string { return describeValues(p.Schema, p.Tuple(row).At) }
+// describe returns the values of a tuple for people, cut when they are long, without those
+// that are masked, or any if nobody may look at tuples.
+func describe(plan *topology.Plan, p *tuple.Parcel, row int) string {
+	s := *p.Schema
+	if plan.NoTaps {
+		s.Masked = s.Fields
+	}
+	return describeValues(&s, p.Tuple(row).At)
+}
 
 func describeValues(schema *tuple.Schema, at func(i int) tuple.Value) string {
 	var b strings.Builder

@@ -143,7 +143,7 @@ func (o *outbox) cannotTravel(pr *pair, p *tuple.Parcel, err error) bool {
 	r := &o.refused
 	if r.n++; r.n == 1 || c.now >= r.again {
 		r.again = c.now + failureEvery
-		c.set.Event(&Failure{Task: c.m.Name, Err: text, Failed: r.n, Tuple: cut(describe(p, row), failureText)})
+		c.set.Event(&Failure{Task: c.m.Name, Err: text, Failed: r.n, Tuple: cut(describe(c.plan, p, row), failureText)})
 	}
 	// Nobody executes it, so the receiver's limit is not raised for it: it was not sent.
 	pr.meter.Unsent(1)

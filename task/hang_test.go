@@ -210,7 +210,7 @@ func TestPinnedParcelIsNotUsedAgain(t *testing.T) {
 				sight, _ := task.call.Look()
 				p, still := task.call.Pin(sight)
 				require.True(t, still)
-				require.Equal(t, `{line: "a line"}`, describe(p, 0))
+				require.Equal(t, `{line: "a line"}`, describe(&topology.Plan{}, p, 0))
 			}
 			return nil
 		}, byWord)

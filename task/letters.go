@@ -103,9 +103,13 @@ func (o *origin) bury(a *attempt) {
 func (o *origin) letter(a *attempt) *DeadLetter {
 	s, cells := a.batch.Message(int(a.index))
 	schema := o.c.node.Streams[s.Stream]
+	masked := schema.Masked
+	if o.c.plan.NoTaps {
+		masked = schema.Fields
+	}
 	l := &DeadLetter{
 		Time: o.c.set.Began.Add(o.c.now), Component: o.c.node.Name, Task: o.c.m.Name,
-		Stream: schema.Stream, Fields: schema.Fields, Masked: schema.Masked, Values: tuple.CloneRow(cells, s.Kinds), Direct: s.Direct,
+		Stream: schema.Stream, Fields: schema.Fields, Masked: masked, Values: tuple.CloneRow(cells, s.Kinds), Direct: s.Direct,
 		Err: a.err, Failures: a.failures, Losses: a.losses, History: a.history, Deaths: 1,
 	}
 	if before := o.replaying[a.batch]; before != nil {

@@ -154,7 +154,7 @@ func (s *Supervisor) stuck(id tuple.TaskID, call metrics.Sight, began time.Durat
 	e := &Stuck{Task: m.Name, Life: c.life, During: a.kind.String(), For: s.ctx.Now() - began, Replaced: over && s.stopping == 0}
 	if a.kind == inExecute {
 		first, end := call.Rows()
-		e.Tuple, e.Others = describe(p, first), end-first-1
+		e.Tuple, e.Others = describe(s.plan, p, first), end-first-1
 	}
 	for _, other := range s.stucks {
 		if other.ref == c.ref {

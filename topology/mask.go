@@ -6,7 +6,8 @@ import "slices"
 
 // NoTaps forbids taps: nobody can look at tuples while the topology runs. Without it
 // whoever may see the page of a run, or ask its API, may see a sample of them. Messages that
-// are open, and dead letters, are shown there without their values.
+// are open, dead letters, and tuples that errors and logs are about, are then shown without
+// their values.
 func (b *Builder) NoTaps() { b.noTaps = true }
 
 // Mask says that the values of these fields, of the stream that was declared last, are

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/egretstream/egret/topology"
@@ -55,7 +57,8 @@ func given[T any](p *T, sentinel error, what string) *T {
 // and not safe for concurrent use.
 type Builder struct {
 	b     *topology.Builder
-	nodes []*node // in the order of their making, so inputs come before who reads them
+	nodes []*node  // in the order of their making, so inputs come before who reads them
+	masks []string // fields that are shown to nobody
 }
 
 // String declares a parameter and returns the value given for it, or def; see
@@ -90,6 +93,38 @@ func (b *Builder) Check(err error) { b.b.Check(err) }
 // NoTaps forbids that anybody looks at elements while the topology runs; see
 // topology.Builder.
 func (b *Builder) NoTaps() { b.b.NoTaps() }
+
+// Mask says that the values of these fields are shown to nobody, wherever elements go from
+// task to task; see topology.Component. A field "card" is also the one of what has it as a
+// part, such as "value.card" behind a By, and "value.card" is that one alone. Elements that
+// are no struct are the field "value", and keys the field "key". What a state has is shown
+// to who queries it.
+func (b *Builder) Mask(fields ...string) { b.masks = append(b.masks, fields...) }
+
+// masked returns those of the fields whose values are shown to nobody.
+func (b *Builder) masked(fields []string) (all []string) {
+	for _, f := range fields {
+		if slices.ContainsFunc(b.masks, func(m string) bool { return hides(m, f) }) {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// hides reports whether a mask is of a field, or of a struct that it is a part of.
+func hides(mask, field string) bool {
+	return mask != "" && strings.Contains("."+field+".", "."+mask+".")
+}
+
+// unknownMasks tells of masks that are of none of the fields.
+func (b *Builder) unknownMasks(fields []string) {
+	slices.Sort(fields)
+	for _, m := range b.masks {
+		if !slices.ContainsFunc(fields, func(f string) bool { return hides(m, f) }) {
+			b.mistake(topology.ErrField, "Mask: no stream has a field %q (they have %s)", m, strings.Join(slices.Compact(fields), ", "))
+		}
+	}
+}
 
 // Dropped says that earlier versions of the topology had sources or states of these names,
 // which it has no more; see topology.Builder.

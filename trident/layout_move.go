@@ -24,6 +24,9 @@ func (l *layout) encode(dst []tuple.Value, p unsafe.Pointer) []tuple.Value {
 func (l *layout) decode(in tuple.Tuple, first int, p unsafe.Pointer) {
 	for i := range l.ops {
 		if what := l.ops[i].store(p, in.At(first+i)); what != "" {
+			if in.Masked(first + i) {
+				what = fmt.Sprintf("what it is does not fit into %v", l.ops[i].typ)
+			}
 			tuple.Misuse(fmt.Sprintf("field %q of stream %s.%s for %s of type %v: %s", in.Fields()[first+i], in.Component(), in.Stream(), l.ops[i].path, l.typ, what))
 		}
 	}

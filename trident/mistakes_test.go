@@ -48,6 +48,11 @@ func TestMistakes(t *testing.T) {
 		{"a field that is no value", func(b *trident.Builder) {
 			trident.Map(source(b, trident.Opaque), func(int) struct{ A struct{ B []string } } { panic(0) }).Global().Filter(func(struct{ A struct{ B []string } }) bool { return true })
 		}, trident.ErrElement, "field A.B: a []string is no value"},
+		{"a mask of no field", func(b *trident.Builder) {
+			b.Mask("card", "value")
+			trident.By(source(b, trident.Opaque), id).Peek(func(int) {})
+		}, topology.ErrField, `Mask: no stream has a field "card" (they have key, value)`},
+		{"an empty mask", func(b *trident.Builder) { b.Mask(""); source(b, trident.Opaque) }, topology.ErrField, `Mask: no stream has a field ""`},
 		{"a field twice", func(b *trident.Builder) {
 			trident.From[twice](b, "in", spout.Slice(1))
 		}, trident.ErrElement, `DelayMin and Delay are both the field "delay_min"`},

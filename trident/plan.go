@@ -237,6 +237,7 @@ func (b *Builder) outputs(c *component) {
 // declare tells the topology's builder.
 func (b *Builder) declare(all []*component) {
 	b.b.Guarantee(topology.ExactlyOnce)
+	var have []string // fields
 	for _, c := range all {
 		if n := c.nodes[0]; n.isSource {
 			fields := []string{whole}
@@ -245,12 +246,14 @@ func (b *Builder) declare(all []*component) {
 			} else if of, err := n.carry(); err == nil {
 				fields = of.fields
 			}
-			b.b.Spout(c.name, n.source).Emits(fields...).Parallel(c.parallel).Batches(topology.Replay(n.replay))
+			have = append(have, fields...)
+			b.b.Spout(c.name, n.source).Emits(fields...).Mask(b.masked(fields)...).Parallel(c.parallel).Batches(topology.Replay(n.replay))
 			continue
 		}
 		d := b.b.Bolt(c.name, c.factory(), b.subscriptions(c)...).Parallel(c.parallel)
 		for _, e := range c.outputs {
-			d.EmitsTo(e.stream, e.carrier.fields...)
+			have = append(have, e.carrier.fields...)
+			d.EmitsTo(e.stream, e.carrier.fields...).Mask(b.masked(e.carrier.fields)...)
 		}
 		if slices.ContainsFunc(c.nodes, func(n *node) bool { return n.state != nil }) {
 			d.Stateful()
@@ -262,6 +265,7 @@ func (b *Builder) declare(all []*component) {
 			d.Local()
 		}
 	}
+	b.unknownMasks(have)
 }
 
 func (b *Builder) subscriptions(c *component) (subs []topology.Subscription) {

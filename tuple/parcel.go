@@ -181,6 +181,9 @@ func (t Tuple) Len() int { return len(t.parcel().Kinds) }
 // Fields returns the names of the fields, which must not be changed.
 func (t Tuple) Fields() []string { return t.parcel().Schema.Fields }
 
+// Masked reports whether the value of field i is shown to nobody.
+func (t Tuple) Masked(i int) bool { return t.parcel().Schema.Masks(i) }
+
 // Component returns the name of the component that emitted t.
 func (t Tuple) Component() string { return t.parcel().Schema.Component }
 
