@@ -49,6 +49,9 @@ func printBatches(w io.Writer, b *view.Batches) {
 	if b.Latency.Count > 0 {
 		line += fmt.Sprintf(", in p50 %v, p99 %v from the beginning of their batch", short(b.Latency.P50), short(b.Latency.P99))
 	}
+	if b.InWindow.Count > 0 {
+		line += fmt.Sprintf("; now p50 %v, p99 %v", short(b.InWindow.P50), short(b.InWindow.P99))
+	}
 	var rounds []string
 	for _, cause := range metrics.RoundCauses {
 		if n := b.Rounds[cause]; n > 0 {

@@ -167,6 +167,21 @@ func (r *Run) reads(component string) bool {
 	return false
 }
 
+// coordinator returns the task that commits batches, of all.
+func (r *Run) coordinator(tasks []pair) (all []pair) {
+	if r.Graph == nil {
+		return nil
+	}
+	for _, b := range r.Graph.Components {
+		for _, t := range tasks {
+			if b.Kind == "coordinator" && t.now.Component == b.Component {
+				all = append(all, t)
+			}
+		}
+	}
+	return all
+}
+
 func (c *Comparison) summary(r *Run) (Summary, []pair) {
 	tasks := c.beside(r)
 	all := c.doing(tasks)
@@ -207,6 +222,11 @@ func (c *Comparison) Detail(topology string) *Detail {
 	}
 	var tasks []pair
 	d.Summary, tasks = c.summary(r)
+	if r.Batches != nil {
+		b := *r.Batches
+		b.InWindow = c.doing(r.coordinator(tasks)).Complete
+		d.Batches = &b
+	}
 	for i, t := range tasks {
 		d.TasksNow = append(d.TasksNow, TaskNow{
 			Task: t.now.Task, Component: t.now.Component, Node: t.now.Node, Life: t.now.Life, Known: t.now.Known, WaitsFor: t.now.WaitsFor,

@@ -115,7 +115,8 @@ type Batches struct {
 	Messages  int64               `json:"messages"`
 	Keys      int64               `json:"keys"`
 	Failed    int64               `json:"failed"`
-	Rounds    map[string]int64    `json:"rounds"` // by why they have begun
-	Latency   metrics.Latency     `json:"latency"`
-	Now       *metrics.BatchesNow `json:"now,omitempty"` // nil: Last is known alone
+	Rounds    map[string]int64    `json:"rounds"`            // by why they have begun
+	Latency   metrics.Latency     `json:"latency"`           // from the beginning of a batch to its commit, of messages since its coordinator came to its node
+	InWindow  metrics.Latency     `json:"latency_in_window"` // the same, of those that were committed in the window; of a Sample none
+	Now       *metrics.BatchesNow `json:"now,omitempty"`     // nil: Last is known alone
 }

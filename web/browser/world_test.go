@@ -271,9 +271,8 @@ func (w *world) uses(now time.Time) view.Run {
 		t := &r.Tasks[i]
 		if b := r.Graph.Components; t.Component == b[0].Component {
 			t.Messages, t.Open = int64(n), 10000
-			t.Complete = latencies(n, n/50, 9e7)
 		} else if strings.Contains(t.Component, "coordinator") {
-			continue
+			t.Complete = latencies(n, n/50, 9e7)
 		} else {
 			t.Executed, t.Execute = []int64{int64(n)}, latencies(n, n/100, 4e4)
 		}

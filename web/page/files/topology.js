@@ -133,8 +133,8 @@ class Figures {
     };
     set("in", rate(d.rate), many(c.messages, "message"));
     set("done", rate(d.done_rate), d.batches ? `${many(d.batches.messages, "message")} committed` : `${count(c.acked).short} in all`);
-    const late = d.batches ? d.batches.latency : d.complete;
-    set("late", quantile(late, "p50_ns"), late.count ? `p99 ${quantile(late, "p99_ns").short}` : d.batches ? "nothing committed yet" : "nothing done in the window");
+    const late = d.batches ? d.batches.latency_in_window : d.complete;
+    set("late", quantile(late, "p50_ns"), late.count ? `p99 ${quantile(late, "p99_ns").short}` : d.batches ? "nothing committed in the window" : "nothing done in the window");
     set("open", count(c.open), d.batches ? many(d.batches.now?.batches.length ?? 0, "batch", "batches") : "not done yet");
     set("failed", rate(d.failed_rate), failures(c), d.failed_rate > 0);
     if (d.batches) set("again", count(sum(Object.values(d.batches.rounds ?? {}))), "begun anew at a batch", false);
