@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/metrics"
@@ -41,7 +39,7 @@ func topCommand() *cobra.Command {
 		Use:   "top [TOPOLOGY]",
 		Short: "Show what components do, again and again",
 		Long: `Show what nodes, topologies and components do, in one place on a terminal and below each
-other elsewhere, until it is interrupted.
+other elsewhere, until it is interrupted; on a terminal q leaves, too.
 
 LOAD is the share of its time that a task spends in the topology's code, on average and of
 the busiest one; THROTTLED the share in which it waits for room, and BY for whom: a component, or
@@ -85,14 +83,20 @@ var topOrders = map[string]func(x, y view.ComponentNow) int{
 // watch looks again and again. That there is no answer for a while does not end it.
 func (o *topOptions) watch(c *cobra.Command, args []string) error {
 	out := c.OutOrStdout()
-	interrupted, stop := interrupts(nil)
+	ctx, quit := context.WithCancel(c.Context())
+	defer quit()
+	_, stop := interrupts(func(int) { quit() })
 	defer stop()
 	f, isFile := fileOf(out)
 	terminal := isFile && isTerminal(f) && !o.json && !o.once
 	beat := time.NewTicker(o.interval)
 	defer beat.Stop()
+	var s *topScreen
 	for first := true; ; first = false {
-		now, err := o.look(c.Context(), args, first)
+		now, err := o.look(ctx, args, first)
+		if ctx.Err() != nil {
+			return nil // in the middle of it
+		}
 		var text strings.Builder
 		switch {
 		case err != nil && (first || exitCode(err) == ExitUnknown):
@@ -107,7 +111,12 @@ func (o *topOptions) watch(c *cobra.Command, args []string) error {
 			o.print(&text, now)
 		}
 		if terminal {
-			fmt.Fprint(out, "\x1b[H\x1b[2J"+clipped(f, text.String()))
+			if s == nil { // not before there is something to show
+				var leave func()
+				s, leave = onScreen(out, f, c.InOrStdin(), quit)
+				defer leave()
+			}
+			s.show(text.String())
 		} else {
 			if !first && !o.json {
 				fmt.Fprintln(out)
@@ -120,19 +129,15 @@ func (o *topOptions) watch(c *cobra.Command, args []string) error {
 			return nil
 		}
 		select {
-		case <-interrupted:
+		case <-ctx.Done():
 			return nil
 		case <-beat.C:
 		}
 	}
 }
 
-// clipped is as much of a text as a terminal has room for.
-func clipped(f *os.File, text string) string {
-	w, h, err := term.GetSize(int(f.Fd()))
-	if err != nil || w < 20 || h < 5 {
-		return text
-	}
+// clipped is as much of a text as there is room for in h-1 lines of w.
+func clipped(text string, w, h int) string {
 	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if len(all) >= h {
 		all = append(all[:h-2], fmt.Sprintf("and %s more", amount.Of(len(all)-h+2, "line")))
