@@ -87,6 +87,14 @@ type Past struct {
 }
 
 // Counts are totals of tasks, but for Open, Trying, Queued and Held, which are now.
+//
+// In a cluster a total is the sum of what the processes of living nodes have counted since they
+// began, wherever the tasks are now. With a process that dies, or ends, goes what it has
+// counted: totals fall by it, and do not come back. Nothing is counted twice, and of what is
+// left Messages = Acked + Dead + HandedBack + Abandoned + Open holds at rest. Where a task of
+// it begins anew its rate counts from zero. A node that does not answer is missing in the same
+// way, until it answers. So after a death totals say nothing of how much a topology has done
+// in all: positions, states and what it has written do.
 type Counts struct {
 	Messages        int64 `json:"messages"`
 	Acked           int64 `json:"acked"` // messages, of which everything is done
