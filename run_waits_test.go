@@ -103,3 +103,33 @@ func TestNobodyWaitsAtTheEnd(t *testing.T) {
 		require.Empty(t, waitsFor(t, r))
 	})
 }
+
+// Who has room again does not wait, from before it is in its next call.
+func TestWhoIsInACallDoesNotWait(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		gate, hold := make(chan struct{}), make(chan struct{})
+		open := false
+		top := topology.New("called", func(b *topology.Builder) {
+			in := b.Spout("in", &numbers{n: 100_000}).Emits("n")
+			pass := b.Bolt("pass", bolt.Each(func(in tuple.Tuple, out *bolt.Collector) error {
+				if open {
+					<-hold
+				}
+				out.Emit(in.String("n"))
+				return nil
+			}), in.Shuffle()).Emits("n")
+			b.Bolt("slow", bolt.Each(func(tuple.Tuple, *bolt.Collector) error { <-gate; return nil }), pass.Shuffle())
+		})
+		r, err := egret.Start(t.Context(), top, quiet(egret.Config{}))
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.Equal(t, "slow/0", waitsFor(t, r)["pass/0"])
+		open = true
+		close(gate)
+		time.Sleep(time.Second)
+		require.NotContains(t, waitsFor(t, r), "pass/0")
+		close(hold)
+		_, err = r.Wait()
+		require.NoError(t, err)
+	})
+}
