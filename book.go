@@ -37,10 +37,10 @@ func (b *book) all() []view.Error {
 	return b.errors.All()
 }
 
-// note writes an event into the book. What differs each time is no part of the text, so
-// that the same error is counted.
+// note writes an event into the book: each one, so that its counts are those of the metrics.
+// What differs each time is no part of the text, so that the same error is counted.
 func (v *events) note(e task.Event) {
-	n := view.Error{Topology: v.topology, Node: v.node, Last: time.Now()}
+	n := view.Error{Topology: v.topology, Node: v.node, Last: time.Now(), Count: 1}
 	switch e := e.(type) {
 	case *task.Died:
 		n.Kind, n.Task, n.Text = "died", e.Task, e.Err.Error()
@@ -50,13 +50,19 @@ func (v *events) note(e task.Event) {
 	case *task.Stuck:
 		n.Kind, n.Task, n.Text = "stuck", e.Task, "does not come back from "+e.During
 		n.Tuple, n.Stack = e.Tuple, usersPart(e.Stack)
+		if e.Again {
+			n.Count = 0
+		}
 		if e.Others > 0 {
 			n.Tuple += fmt.Sprintf(", or one of the %d behind it", e.Others)
 		}
 	case *task.Failure:
 		n.Kind, n.Task, n.Text, n.Tuple = "failed", e.Task, e.Err, e.Tuple
+		if e.Unsent {
+			n.Kind = "unsent"
+		}
 	case *task.TimedOut:
-		n.Kind, n.Task, n.Text = "timed out", e.Task, e.Err
+		n.Kind, n.Task, n.Text, n.Count = "timed out", e.Task, e.Err, e.Messages
 	case *task.Notice:
 		n.Kind, n.Task, n.Text = "notice", e.Task, e.Text
 	case *task.DeadLetter:

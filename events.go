@@ -29,6 +29,9 @@ type events struct {
 // tell logs what people should hear of, and keeps it for those who look.
 func (v *events) tell(e task.Event) {
 	v.note(e)
+	if quiet(e) {
+		return
+	}
 	switch e := e.(type) {
 	case *task.Died:
 		if log := v.about(e.Task, "task died"); log != nil {
@@ -85,6 +88,19 @@ func (v *events) tell(e task.Event) {
 		}
 		v.logger.Error("cannot "+e.Doing+": "+e.Err.Error(), attrs...)
 	}
+}
+
+// quiet reports whether an event only is to be counted.
+func quiet(e task.Event) bool {
+	switch e := e.(type) {
+	case *task.Failure:
+		return e.Quiet
+	case *task.TimedOut:
+		return e.Quiet
+	case *task.QueueError:
+		return e.Quiet
+	}
+	return false
 }
 
 // unseen reports whether p is the first panic of its kind: the stack of the others

@@ -114,12 +114,13 @@ func (c *core) hasStack(stack string) {
 		if !b.due {
 			continue
 		}
+		again := b.told
 		if b.due = false; !b.told {
 			b.told = true
 			c.m.Stuck.Add(1)
 		}
 		replace := c.set.Replace && c.replaces != nil && c.replaces(b)
-		c.set.Event(&Stuck{Task: c.m.Name, Life: c.life, During: b.String(), For: c.now - b.began, Stack: stackIn(stack, b.in), Replaced: replace})
+		c.set.Event(&Stuck{Task: c.m.Name, Life: c.life, During: b.String(), For: c.now - b.began, Stack: stackIn(stack, b.in), Replaced: replace, Again: again})
 		if replace {
 			c.dies(failed{err: fmt.Errorf("%s: %v did not come back for %v", c.m.Name, b, rounded(c.now-b.began)), own: true, until: max(b.began, 1)})
 			return

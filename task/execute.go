@@ -365,18 +365,23 @@ func (t *boltTask) book(p *tuple.Parcel, slot int, n uint32) {
 	t.reports.entry(s.Tree, s.Edge^a.xor, a.mask)
 }
 
-// tellFailure makes failures known before messages are dead of them, not too often.
-// The tuple that has failed is that at t.row of p, or p is nil.
+// tellFailure makes a failure known before messages are dead of it. The tuple that has
+// failed is that at t.row of p, or p is nil.
 func (t *boltTask) tellFailure(text string, p *tuple.Parcel) {
-	text = cut(text, failureText)
-	if t.failures++; t.failures == 1 || t.now >= t.tellAgain {
-		t.tellAgain = t.now + failureEvery
-		f := &Failure{Task: t.m.Name, Err: "bolt " + t.node.Name + ": " + text, Failed: t.failures}
-		if p != nil {
-			f.Tuple = cut(describe(t.plan, p, t.row), failureText)
-		}
-		t.set.Event(f)
+	f := &Failure{Err: text}
+	if p != nil {
+		f.Tuple = cut(describe(t.plan, p, t.row), failureText)
 	}
+	t.told(f)
+}
+
+func (t *boltTask) told(f *Failure) {
+	t.failures++
+	f.Task, f.Err, f.Failed = t.m.Name, "bolt "+t.node.Name+": "+cut(f.Err, failureText), t.failures
+	if f.Quiet = t.failures > 1 && t.now < t.tellAgain; !f.Quiet {
+		t.tellAgain = t.now + failureEvery
+	}
+	t.set.Event(f)
 }
 
 // refuse notes that the tuple in hand, of p, has failed.

@@ -140,11 +140,7 @@ func (o *outbox) cannotTravel(pr *pair, p *tuple.Parcel, err error) bool {
 	}
 	c := o.c
 	text := c.node.Kind() + " " + c.node.Name + ": " + err.Error()
-	r := &o.refused
-	if r.n++; r.n == 1 || c.now >= r.again {
-		r.again = c.now + failureEvery
-		c.set.Event(&Failure{Task: c.m.Name, Err: text, Failed: r.n, Tuple: cut(describe(c.plan, p, row), failureText)})
-	}
+	o.tellUnsent(text, cut(describe(c.plan, p, row), failureText))
 	// Nobody executes it, so the receiver's limit is not raised for it: it was not sent.
 	pr.meter.Unsent(1)
 	o.streams[p.Stream].sent--

@@ -130,7 +130,8 @@ func (o *outbox) reject(err error) {
 		tuple.Misuse(err.Error())
 	}
 	t := o.bolt
-	text := t.failureText(acker.Rejected, err.Error(), nil)
+	text := "bolt " + t.node.Name + ": " + cut(err.Error(), failureText)
+	t.told(&Failure{Err: err.Error(), Unsent: true})
 	for _, r := range o.putter.refs {
 		r.part.fails = append(r.part.fails, refusal{r.part.tree, r.index, acker.Rejected, text})
 	}
@@ -154,10 +155,7 @@ func (o *outbox) refuse(a *anchor, err error) {
 	text := o.c.node.Kind() + " " + o.c.node.Name + ": " + cut(err.Error(), failureText)
 	r := &o.refused
 	if a == nil {
-		if r.n++; r.n == 1 || o.c.now >= r.again {
-			r.again = o.c.now + failureEvery
-			o.c.set.Event(&Failure{Task: o.c.m.Name, Err: text, Failed: r.n})
-		}
+		o.tellUnsent(text, "")
 		return
 	}
 	if len(r.fails) == 0 {
@@ -165,6 +163,17 @@ func (o *outbox) refuse(a *anchor, err error) {
 		a.acc.xor ^= r.edge
 	}
 	r.fails = append(r.fails, acker.Fail{Seq: a.tree.Seq, Index: a.index, Class: acker.Rejected, Err: text})
+}
+
+// tellUnsent makes known that a tuple could not be sent.
+func (o *outbox) tellUnsent(text, what string) {
+	c, r := o.c, &o.refused
+	r.n++
+	f := &Failure{Task: c.m.Name, Err: text, Failed: r.n, Tuple: what, Unsent: true, Quiet: r.n > 1 && c.now < r.again}
+	if !f.Quiet {
+		r.again = c.now + failureEvery
+	}
+	c.set.Event(f)
 }
 
 // refuse reports the rejected messages of the tree that was opened last.

@@ -366,8 +366,8 @@ func (o *origin) givenBack(v *acker.Verdict[run], r *run) {
 	counter := &o.c.m.Lost
 	if v.Outcome == acker.TimedOut {
 		by, why, counter = byTimeout, o.noProgress(v), &o.c.m.TimedOut
-		o.tellTimedOut(r.n, why)
 	}
+	given := int64(0)
 	bad := make(map[uint16]*acker.Fail, len(v.Fails))
 	for k := range v.Fails {
 		bad[v.Fails[k].Index] = &v.Fails[k]
@@ -375,14 +375,14 @@ func (o *origin) givenBack(v *acker.Verdict[run], r *run) {
 	for i := range uint16(r.n) {
 		if f := bad[i]; f != nil {
 			if f.Class == acker.Hung {
-				counter.Add(1)
+				given++
 			} else {
 				o.c.m.Failed.Add(1)
 			}
 			o.failed(r, v.Seq, f)
 			continue
 		}
-		counter.Add(1)
+		given++
 		a := o.attempt(r, i)
 		a.losses++
 		if mutation.Is(mutation.CountLosses) {
@@ -395,15 +395,23 @@ func (o *origin) givenBack(v *acker.Verdict[run], r *run) {
 		}
 		o.wait(a, by)
 	}
+	counter.Add(given)
+	if by == byTimeout {
+		o.tellTimedOut(given, why)
+	}
 }
 
-// tellTimedOut makes timeouts known, not too often.
-func (o *origin) tellTimedOut(n int32, why string) {
-	if o.overdue += int64(n); o.overdue > int64(n) && o.c.now < o.tellNext {
+// tellTimedOut makes it known that n messages of a tree have timed out.
+func (o *origin) tellTimedOut(n int64, why string) {
+	if n == 0 {
 		return
 	}
-	o.tellNext = o.c.now + failureEvery
-	o.c.set.Event(&TimedOut{Task: o.c.m.Name, Err: why, TimedOut: o.overdue})
+	o.overdue += n
+	e := &TimedOut{Task: o.c.m.Name, Err: why, Messages: n, TimedOut: o.overdue, Quiet: o.overdue > n && o.c.now < o.tellNext}
+	if !e.Quiet {
+		o.tellNext = o.c.now + failureEvery
+	}
+	o.c.set.Event(e)
 }
 
 func (o *origin) noProgress(v *acker.Verdict[run]) string {

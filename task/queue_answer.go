@@ -114,7 +114,7 @@ func (t *queueTask) answer(v *acker.Verdict[run]) {
 	lost, counter := spout.ErrLost, &m.Lost
 	if v.Outcome == acker.TimedOut {
 		why := t.origin.noProgress(v)
-		t.origin.tellTimedOut(r.n, why)
+		t.origin.tellTimedOut(int64(r.n)-int64(len(fails)), why)
 		lost, counter = fmt.Errorf("%w: %s", spout.ErrTimedOut, why), &m.TimedOut
 	}
 	// Counted when all is said: a call may hang, and the counters become another life's.
@@ -208,10 +208,12 @@ func (t *queueTask) answered(during, id string, err error) {
 		t.fail(err, p.Misuse, true)
 		return
 	}
-	if t.unanswered++; t.unanswered == 1 || t.now >= t.tellAgain {
+	t.unanswered++
+	e := &QueueError{Task: t.m.Name, Err: fmt.Errorf("%s %q: %w", during, id, err), Lost: t.unanswered, Quiet: t.unanswered > 1 && t.now < t.tellAgain}
+	if !e.Quiet {
 		t.tellAgain = t.now + failureEvery
-		t.set.Event(&QueueError{Task: t.m.Name, Err: fmt.Errorf("%s %q: %w", during, id, err), Lost: t.unanswered})
 	}
+	t.set.Event(e)
 }
 
 // giveUpReady hands back the batch that is not begun, if there is one.

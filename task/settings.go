@@ -135,24 +135,28 @@ type Stuck struct {
 	Others   int    // and how many behind it may be meant as well
 	Stack    string // empty if it was not found
 	Replaced bool   // a new life has taken its place
+	Again    bool   // it has come before, for the same call
 }
 
-// Failure says that executions of a bolt fail. It comes for the first one of a
-// life, and then at most once in failureEvery.
+// Failure says that an execution of a bolt has failed. It comes for each one, so that who
+// counts them has what the metrics have; a panic is told as Died.
 type Failure struct {
 	Task   string
-	Err    string // of the last one
-	Failed int64  // executions in this life, so far
-	Tuple  string // of the last one, cut short, if it is at hand
+	Err    string
+	Failed int64  // in this life, so far
+	Tuple  string // cut short, if it is at hand
+	Unsent bool   // what was emitted could not be sent, which is no failed execution
+	Quiet  bool   // one of this life was told less than failureEvery ago: not worth a line
 }
 
 // TimedOut says that messages of a task are replayed because nothing was heard of
-// them. It comes for the first tree of a life, and then at most once in
-// failureEvery.
+// them. It comes for each tree.
 type TimedOut struct {
 	Task     string
 	Err      string // names who holds them, if somebody does
+	Messages int64  // of the tree
 	TimedOut int64  // messages in this life, so far
+	Quiet    bool   // as of a Failure
 }
 
 // Notice is a mistake that the run goes on with.
@@ -176,6 +180,7 @@ type QueueError struct {
 	Err   error         // of Open, Next, Ack or Fail
 	Again time.Duration // Open or Next is called again after it; 0: it was an answer, which is not given again
 	Lost  int64         // answers that could not be given, in this life so far
+	Quiet bool          // as of a Failure
 }
 
 func (*Died) event()        {}

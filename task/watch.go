@@ -144,14 +144,15 @@ func (s *Supervisor) tellStuck(id tuple.TaskID, call metrics.Sight, began time.D
 func (s *Supervisor) stuck(id tuple.TaskID, call metrics.Sight, began time.Duration, p *tuple.Parcel, over bool) {
 	c, m := &s.children[id], s.ms[id]
 	i := s.findAway(id, c.life)
-	if i < 0 {
+	again := i >= 0
+	if !again {
 		i = len(s.aways)
 		s.aways = append(s.aways, away{task: id, life: c.life})
 		m.Stuck.Add(1)
 	}
 	a := &s.aways[i]
 	a.kind, a.began, a.over = callKind(call.Kind()), began, over
-	e := &Stuck{Task: m.Name, Life: c.life, During: a.kind.String(), For: s.ctx.Now() - began, Replaced: over && s.stopping == 0}
+	e := &Stuck{Task: m.Name, Life: c.life, During: a.kind.String(), For: s.ctx.Now() - began, Replaced: over && s.stopping == 0, Again: again}
 	if a.kind == inExecute {
 		first, end := call.Rows()
 		e.Tuple, e.Others = describe(s.plan, p, first), end-first-1

@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// An Error is something that went wrong, as often as it did in the same way.
+// An Error is something that went wrong, as often as it did in the same way. What failed is
+// counted as the metrics do: each execution, each message that timed out.
 type Error struct {
 	Topology  string    `json:"topology"`
 	Component string    `json:"component"`
 	Task      string    `json:"task"` // of the last time
 	Node      string    `json:"node"`
-	Kind      string    `json:"kind"` // died, failed, stuck, timed out, dead letter, source, queue, state, notice
+	Kind      string    `json:"kind"` // died, failed, unsent, stuck, timed out, dead letter, source, queue, state, notice
 	Text      string    `json:"text"`
 	Stack     string    `json:"stack,omitempty"`
 	Tuple     string    `json:"tuple,omitempty"` // in hand, cut short

@@ -101,22 +101,3 @@ func TestHistory(t *testing.T) {
 	require.Len(t, h.Since(noon.Add((HistoryPoints+7)*time.Second)), 2)
 	require.NotNil(t, new(History).Since(noon))
 }
-
-func TestErrorsAreCountedAndBounded(t *testing.T) {
-	var b Errors
-	for i := range 3 {
-		b.Add(Error{Component: "count", Task: "count/0", Kind: "failed", Text: "too long", Stack: [3]string{"at x.go:7"}[i], Tuple: string(rune('a' + i)), Last: noon.Add(time.Duration(i))})
-	}
-	b.Add(Error{Component: "split", Kind: "failed", Text: "too long", Last: noon.Add(time.Minute)})
-	require.Equal(t, []Error{
-		{Component: "split", Kind: "failed", Text: "too long", First: noon.Add(time.Minute), Last: noon.Add(time.Minute), Count: 1},
-		{Component: "count", Task: "count/0", Kind: "failed", Text: "too long", Stack: "at x.go:7", Tuple: "c", First: noon, Last: noon.Add(2), Count: 3},
-	}, b.All())
-	for i := range mostErrors + 7 {
-		b.Add(Error{Component: "count", Kind: "died", Text: string(rune(i)), Last: noon.Add(time.Hour + time.Duration(i))})
-	}
-	all := b.All()
-	require.Len(t, all, mostErrors+1, "and that of split has kept its place")
-	require.Equal(t, "split", all[mostErrors].Component)
-	require.Equal(t, string(rune(mostErrors+6)), all[0].Text)
-}
