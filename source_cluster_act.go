@@ -39,6 +39,8 @@ func (s *clusterSource) Act(ctx context.Context, a *view.Action) (*view.Effect, 
 		return s.status(ctx, sub, cluster.Ending, a.Preview, text)
 	case "rebalance":
 		return s.rebalance(ctx, v, a)
+	case "cancel":
+		return s.cancel(ctx, sub, a.Preview)
 	}
 	return nil, &web.Error{Code: web.NotHere, Text: fmt.Sprintf("a cluster does not know %s: kill ends a topology, deactivate lets its spouts emit nothing", a.Do)}
 }
@@ -129,6 +131,19 @@ func (s *clusterSource) rebalance(ctx context.Context, v *node.View, a *view.Act
 		text = fmt.Sprintf("%s, when nothing is open", changed(answer.Moves))
 	}
 	return &view.Effect{Done: !a.Preview, Text: a.Topology + ": " + text, Moves: shownMoves(v, answer.Moves)}, nil
+}
+
+// cancel drops a change that waits until nothing is open.
+func (s *clusterSource) cancel(ctx context.Context, sub *cluster.Submission, preview bool) (*view.Effect, error) {
+	_, err := s.ask(ctx, &node.Request{Op: node.OpRebalance, Topology: sub.Topology, Cancel: true, Preview: preview})
+	if err != nil {
+		return nil, err
+	}
+	text := "it stays as it is: the change that waits until nothing is open is dropped"
+	if sub.Next != nil {
+		text += fmt.Sprintf(" (%s)", amount.Of(nextMoves(sub), "task"))
+	}
+	return &view.Effect{Done: !preview, Text: sub.Topology + ": " + text}, nil
 }
 
 // drain empties a node, or lets it have tasks again.

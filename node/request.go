@@ -210,7 +210,7 @@ func (a *Agent) rebalance(r *Request, sub *cluster.Submission, reply func(*Answe
 		reply(Refuse(cluster.ErrEnded, "topology %q is %s and has no tasks", sub.Topology, sub.Status))
 		return
 	case r.Cancel:
-		a.cancel(sub, reply, then)
+		a.cancel(r, sub, reply, then)
 		return
 	case sub.Plan == nil:
 		reply(Refuse(ErrNotPlaced, "topology %q has no tasks yet, since no node has been found for them: egret status shows when it has", sub.Topology))
@@ -263,12 +263,14 @@ func changing(sub *cluster.Submission) error {
 
 // cancel drops a change that somebody has asked for and that waits. One that the cluster
 // wants by itself would come again.
-func (a *Agent) cancel(sub *cluster.Submission, reply func(*Answer), then proposing) {
+func (a *Agent) cancel(r *Request, sub *cluster.Submission, reply func(*Answer), then proposing) {
 	switch {
 	case sub.Next == nil:
 		reply(Refuse(cluster.ErrStale, "topology %q is not being changed", sub.Topology))
 	case sub.Why != cluster.WhyAsked:
 		reply(failed(changing(sub)))
+	case r.Preview:
+		reply(&Answer{})
 	default:
 		then(cluster.Entry{CancelNext: &cluster.CancelNext{Topology: sub.Topology, Run: sub.Run, Base: sub.Plan.Epoch}}, func(cluster.Result) *Answer { return &Answer{} })
 	}

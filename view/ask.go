@@ -78,7 +78,7 @@ type Tapped struct {
 
 // An Action changes something.
 type Action struct {
-	Do       string         `json:"do"` // activate, deactivate, stop, kill, rebalance, drain, undrain
+	Do       string         `json:"do"` // activate, deactivate, stop, kill, rebalance, cancel (a rebalance that waits), drain, undrain
 	Topology string         `json:"topology,omitempty"`
 	Node     string         `json:"node,omitempty"`
 	Parallel map[string]int `json:"parallel,omitempty"`

@@ -13,7 +13,7 @@ import (
 var deeds = []struct {
 	do     string
 	ofNode bool
-}{{"activate", false}, {"deactivate", false}, {"stop", false}, {"kill", false}, {"rebalance", false}, {"drain", true}, {"undrain", true}}
+}{{"activate", false}, {"deactivate", false}, {"stop", false}, {"kill", false}, {"rebalance", false}, {"cancel", false}, {"drain", true}, {"undrain", true}}
 
 // checkAction says what is wrong with an action whatever it is done to.
 func checkAction(a *view.Action) error {
