@@ -8,9 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +29,7 @@ import (
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
+	"github.com/egretstream/egret/view"
 )
 
 // A testNode is the command "node", until it has ended.
@@ -470,7 +473,7 @@ func TestRebalanceThatWaits(t *testing.T) {
 			return nil
 		}), in.Shuffle())
 	})}
-	n := startNode(t, tops, "--data", t.TempDir(), "--name", "a")
+	n := startNode(t, tops, "--data", t.TempDir(), "--name", "a", "--http", "127.0.0.1:0")
 	t.Cleanup(open) // before the node ends
 	s := &shell{t, tops, n.addr}
 	soon(t, func() bool { return s.status("").Quorum })
@@ -484,6 +487,19 @@ func TestRebalanceThatWaits(t *testing.T) {
 		require.Empty(t, out, "nothing is said to move")
 		require.Contains(t, errs, `topology "gated" is being changed already (rebalance), when nothing is open: wait for it; it can be dropped by egret rebalance gated --cancel`)
 	}
+	at := apiOf(t, n)
+	soon(t, func() bool { return at.detail("gated").Status == "changing" })
+	began := at.detail("gated").Began
+	require.Contains(t, at.detail("gated").Reason, "rebalance waits until nothing is open")
+	for _, preview := range []bool{true, false} {
+		e, refused := at.act(view.Action{Do: "cancel", Topology: "gated", Preview: preview})
+		require.Empty(t, refused)
+		require.Equal(t, view.Effect{Done: !preview, Text: "gated: it stays as it is: the change that waits until nothing is open is dropped (3 tasks)"}, e)
+	}
+	soon(t, func() bool { return at.detail("gated").Status == "running" })
+	_, refused := at.act(view.Action{Do: "cancel", Topology: "gated"})
+	require.Contains(t, refused, `refused: topology "gated" is not being changed`)
+	s.is("rebalance gated --parallel out=2")
 	require.Equal(t, "topology gated stays as it is\n", s.is("rebalance gated --cancel"))
 	require.Equal(t, 2, s.status("gated").Topologies[0].Tasks)
 	require.Empty(t, s.status("gated").Topologies[0].Waiting)
@@ -499,6 +515,19 @@ func TestRebalanceThatWaits(t *testing.T) {
 		require.Equal(t, want.code, code)
 		require.Contains(t, errs, want.errs)
 	}
+	page := regexp.MustCompile(`page: http://(\S+)\n`)
+	soon(t, func() bool { return page.MatchString(n.screen.String()) })
+	text, before, after := (&api{t, page.FindStringSubmatch(n.screen.String())[1], &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}).metrics()
+	uptime, err := strconv.ParseFloat(regexp.MustCompile(`(?m)^egret_uptime_seconds\{topology="gated"\} (\S+)$`).FindStringSubmatch(text)[1], 64)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, uptime, before.Sub(began).Seconds())
+	require.LessOrEqual(t, uptime, after.Sub(began).Seconds())
+	s.is("deactivate gated")
+	soon(t, func() bool { return at.detail("gated").Status == "inactive" })
+	require.Equal(t, began, at.detail("gated").Began, "it has begun when it was submitted, whatever became of it")
+	s.is("kill gated")
+	soon(t, func() bool { return at.detail("gated").Status == "ending" })
+	require.Equal(t, began, at.detail("gated").Began)
 	open()
 	s.is("kill gated --wait")
 }

@@ -47,6 +47,18 @@ func apiAt(t *testing.T, addr, secret string) *api {
 	return &api{t, addr, l.http}
 }
 
+// metrics asks what Prometheus asks, and says between which moments.
+func (a *api) metrics() (text string, before, after time.Time) {
+	a.Helper()
+	before = time.Now()
+	answer, err := a.client.Get("http://" + a.addr + "/metrics")
+	require.NoError(a, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(a, err)
+	return string(body), before, time.Now()
+}
+
 // do asks, and reads the answer if it is one.
 func (a *api) do(method, path string, body, into any) (status int, refused string) {
 	a.Helper()
@@ -190,13 +202,9 @@ func TestAnyNodeShowsAll(t *testing.T) {
 	require.Contains(t, s.as("top counted --once"), "COMPONENT")
 	require.Regexp(t, `(?m)^counted pass/\d on [abc]: failed, .*\n    .*no seven\n    tuple: \{n: \d*7\}$`, s.as("errors --component pass"))
 	// What Prometheus sees of a node is what runs there, and that is nothing any more.
-	answer, err := all[3].client.Get("http://" + all[3].addr + "/metrics")
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	require.Contains(t, string(text), "process_cpu_seconds_total")
-	require.NotContains(t, string(text), "egret_up")
+	text, _, _ := all[3].metrics()
+	require.Contains(t, text, "process_cpu_seconds_total")
+	require.NotContains(t, text, "egret_up")
 }
 
 // What is asked for by the API is done, after it was said what that is.

@@ -33,7 +33,7 @@ func (c *partsCollector) Collect(out chan<- prometheus.Metric) {
 		if p.Over || last[p.Plan.Topology] != p {
 			continue
 		}
-		r := scrape.Run{Plan: p.Plan, Tasks: make([]*metrics.Task, len(p.Plan.Tasks)), Here: make([]bool, len(p.Plan.Tasks)), Began: c.began, MaxPendingBytes: c.runs.pendingBytes(p.Run)}
+		r := scrape.Run{Plan: p.Plan, Tasks: make([]*metrics.Task, len(p.Plan.Tasks)), Here: make([]bool, len(p.Plan.Tasks)), Began: c.began, Started: p.Began, MaxPendingBytes: c.runs.pendingBytes(p.Run)}
 		for _, t := range p.Tasks {
 			r.Tasks[t.ID], r.Here[t.ID] = t.Metrics, t.Here
 		}

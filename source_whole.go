@@ -54,7 +54,7 @@ func (s *clusterSource) whole(v *node.View) *view.Sample {
 // run is what is agreed on of a topology.
 func (s *clusterSource) run(v *node.View, sub *cluster.Submission, names map[cluster.NodeID]string) view.Run {
 	r := view.Run{
-		Topology: sub.Topology, Run: runName(sub.Run), Guarantee: sub.Guarantee, Status: string(sub.Status), Reason: sub.Reason, Began: sub.Since,
+		Topology: sub.Topology, Run: runName(sub.Run), Guarantee: sub.Guarantee, Status: string(sub.Status), Reason: sub.Reason, Began: sub.Began(),
 		Ended: !sub.Status.Runs(), Settings: s.settings(sub), Tasks: []view.Task{},
 	}
 	if sub.Status == cluster.Active {

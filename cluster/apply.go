@@ -24,7 +24,7 @@ func (u *Submit) apply(s *State, r *Result) error {
 	if err := checkSpec(&u.Spec); err != nil {
 		return err
 	}
-	next := &Submission{Spec: u.Spec, Status: Active, Since: at}
+	next := &Submission{Spec: u.Spec, Status: Active, Since: at, Submitted: at}
 	if old := s.Submission(u.Spec.Topology); old != nil {
 		if old.Status.Runs() {
 			return refuse(ErrRunning, "topology %q runs already, as run %d: kill it before it is submitted again", old.Topology, old.Run)

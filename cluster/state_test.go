@@ -101,7 +101,7 @@ func TestSubmit(t *testing.T) {
 	m := founded(t)
 	run := Run(m.must(Entry{Submit: &Submit{words(), clock.In(time.FixedZone("", 3600))}}).Epoch)
 	sub := m.Submission("words")
-	require.Equal(t, Submission{Spec: words(), Run: run, Status: Active, Since: clock}, *sub)
+	require.Equal(t, Submission{Spec: words(), Run: run, Status: Active, Since: clock, Submitted: clock}, *sub)
 	require.Contains(t, m.refused(ErrRunning, Entry{Submit: &Submit{words(), clock}}), "kill it")
 
 	m.must(Entry{Commit: &Commit{"words", run, positions("lines", 1, "a")}})
@@ -152,6 +152,8 @@ func TestStatus(t *testing.T) {
 	require.Equal(t, clock, m.Submission("words").Since, "it was so before")
 	m.must(set(Inactive))
 	require.Equal(t, clock.Add(time.Hour), m.Submission("words").Since)
+	require.Equal(t, clock, m.Submission("words").Began())
+	require.Equal(t, clock, (&Submission{Since: clock}).Began(), "of an earlier build")
 	m.refused(ErrRunning, Entry{Forget: &Forget{"words", run}})
 	m.must(set(Active))
 	m.must(set(Ending))

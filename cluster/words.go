@@ -136,17 +136,27 @@ type Submission struct {
 	Spec
 	Run       Run       `json:"run"`
 	Status    Status    `json:"status"`
-	Reason    string    `json:"reason,omitempty"`  // why it failed
-	Since     time.Time `json:"since"`             // when the status changed, by the clock of who proposed it
-	Plan      *Plan     `json:"plan,omitempty"`    // nil: not placed yet; of one that has ended, the last
-	First     uint32    `json:"first,omitempty"`   // epoch of its first plan: no task has died in it yet
-	Next      *Plan     `json:"next,omitempty"`    // takes effect when nothing is open, or at the latest when that takes too long
-	NextAt    uint64    `json:"next_at,omitempty"` // index of the entry that has proposed it
-	Why       string    `json:"why,omitempty"`     // there is a Next
+	Reason    string    `json:"reason,omitempty"`   // why it failed
+	Since     time.Time `json:"since"`              // when the status changed, by the clock of who proposed it
+	Submitted time.Time `json:"submitted,omitzero"` // by the same; see Began
+	Plan      *Plan     `json:"plan,omitempty"`     // nil: not placed yet; of one that has ended, the last
+	First     uint32    `json:"first,omitempty"`    // epoch of its first plan: no task has died in it yet
+	Next      *Plan     `json:"next,omitempty"`     // takes effect when nothing is open, or at the latest when that takes too long
+	NextAt    uint64    `json:"next_at,omitempty"`  // index of the entry that has proposed it
+	Why       string    `json:"why,omitempty"`      // there is a Next
 	Positions Positions `json:"-"`
 	// Record is what is durable of the batches of an exactly-once topology; nil: none has
 	// begun.
 	Record *batch.Record `json:"-"`
+}
+
+// Began is when the run was submitted. A log of an earlier build knows of runs only since
+// when they are what they are.
+func (s *Submission) Began() time.Time {
+	if s.Submitted.IsZero() {
+		return s.Since
+	}
+	return s.Submitted
 }
 
 // A Node is what the log knows of a node, whether it lives or not.

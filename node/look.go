@@ -3,6 +3,7 @@ package node
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/metrics"
@@ -26,6 +27,7 @@ type (
 type Part struct {
 	Run   cluster.Run
 	Plan  *topology.Plan
+	Began time.Time // when the run was submitted; zero: this node does not know it any more
 	Over  bool
 	Tasks []PartTask // that are here or were, in the order of the plan
 }
@@ -44,6 +46,9 @@ func (p *part) look(a *Agent) (Part, bool) {
 		return Part{}, false
 	}
 	x := Part{Run: p.run, Plan: p.plan, Over: p.over || p.sup == nil}
+	if sub := a.state.Submission(p.plan.Topology); sub != nil && sub.Run == p.run {
+		x.Began = sub.Began()
+	}
 	for id, m := range p.metrics {
 		t := PartTask{ID: tuple.TaskID(id), Metrics: m, Life: p.own[tuple.TaskID(id)].Life}
 		t.Here = id < len(p.placed.Tasks) && p.placed.Tasks[id].Home == a.Self.Home

@@ -28,7 +28,8 @@ type Run struct {
 	Plan            *topology.Plan
 	Tasks           []*metrics.Task // by TaskID; nil: of a cluster, one that this process has never had
 	Here            []bool          // which of them it has now; nil: all
-	Began           time.Time
+	Began           time.Time       // of the counters
+	Started         time.Time       // of the topology; zero: when its counters did
 	MaxPendingBytes int
 	PerTask         bool // not added up by component, with a label for the task
 }
@@ -71,7 +72,11 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(c.descs[name], prometheus.GaugeValue, v, labels...)
 	}
 	level(up, 1)
-	level(uptime, time.Since(c.Began).Seconds())
+	started := c.Started
+	if started.IsZero() {
+		started = c.Began
+	}
+	level(uptime, time.Since(started).Seconds())
 	level(buildInfo, 1, c.build...)
 	level(maxPendingBytes, float64(c.MaxPendingBytes))
 	for i := range c.Plan.Components {
