@@ -41,13 +41,21 @@ Values of masked fields are "•••", and some topologies forbid it.
 
 --where is an expression over the fields, as in 'word == "whale" && count > 10', in the
 language of expr-lang.org without loops. A field whose name is no word is $env["its name"].
+One that fails for each tuple that is looked at, such as a text that is compared with a
+number, ends the command with exit code 2.
 
 The run or the node that is asked has a page (--http); of a cluster any node will do.
 ` + exitCodes,
-		Args: cobra.ExactArgs(2),
+		Args: cobra.RangeArgs(1, 2),
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 1 { // as the page writes it
+			topology, stream, _ := strings.Cut(args[0], "/")
+			args = []string{topology, stream}
+		}
 		switch {
+		case args[1] == "":
+			return &usageError{fmt.Errorf("say which stream of %s to show: egret tap %s COMPONENT[.STREAM]", args[0], args[0])}
 		case o.n < 0:
 			return &usageError{fmt.Errorf("-n is %d: use a number of tuples, or 0 for all", o.n)}
 		case !(o.rate > 0 && o.rate <= tapAtMost):
@@ -84,12 +92,19 @@ func (o *tapOptions) tap(c *cobra.Command, topology, name string) error {
 	}
 	out, notes := c.OutOrStdout(), noteWriter{w: c.ErrOrStderr()}
 	shown := int64(0)
-	return o.lines(ctx, func(line json.RawMessage) (bool, error) {
+	var last view.Tapped // note
+	fits := func() error {
+		return &codedError{ExitUsage, fmt.Errorf("no tuple of %s.%s can match: %s of %s failed with %s", s.Component, s.Stream, amount.Digits(last.Failed), amount.Digits(last.Looked), last.FailedWith)}
+	}
+	err = o.lines(ctx, func(line json.RawMessage) (bool, error) {
 		var t view.Tapped
 		if err := json.Unmarshal(line, &t); err != nil {
 			return false, &runError{fmt.Errorf("%s sends what is no tuple: is it another version of Egret? (%w)", o.where(), err)}
 		}
 		if t.Values == nil {
+			if last = t; notes.inVain(&t) {
+				return false, fits()
+			}
 			notes.note(&t)
 			return true, nil
 		}
@@ -99,12 +114,16 @@ func (o *tapOptions) tap(c *cobra.Command, topology, name string) error {
 		shown++
 		return shown != o.n, nil
 	}, query, "topologies", topology, "tap")
+	if err == nil && shown == 0 && last.Failed > 0 && last.Failed == last.Looked {
+		return fits() // the run has ended before that was clear
+	}
+	return err
 }
 
-// streamNamed finds "component.stream", or the first stream of "component".
+// streamNamed finds "component.stream", "component/stream", or the first stream of "component".
 func streamNamed(d *view.Detail, name string) (*view.Stream, error) {
 	for i := range d.Streams {
-		if s := &d.Streams[i]; name == s.Component || name == s.Component+"."+s.Stream {
+		if s := &d.Streams[i]; name == s.Component || name == s.Component+"."+s.Stream || name == s.Component+"/"+s.Stream {
 			return s, nil
 		}
 	}
@@ -145,11 +164,24 @@ func tappedLine(fields []string, t *view.Tapped) []byte {
 // A noteWriter says how much there is beside what is shown: to who reads along each few
 // seconds, and of what went wrong always.
 type noteWriter struct {
-	w    io.Writer
-	last time.Time
+	w     io.Writer
+	first time.Time // note
+	last  time.Time // that was written
 }
 
-const noteEvery = 5 * time.Second
+const (
+	noteEvery = 5 * time.Second
+	vainAfter = 100             // tuples for all of which an expression has failed, or
+	vainTime  = 5 * time.Second // any, in this time
+)
+
+// inVain reports whether it is clear that the expression fits no tuple.
+func (n *noteWriter) inVain(t *view.Tapped) bool {
+	if n.first.IsZero() {
+		n.first = t.At
+	}
+	return t.Failed > 0 && t.Failed == t.Looked && (t.Failed >= vainAfter || t.At.Sub(n.first) >= vainTime)
+}
 
 func (n *noteWriter) note(t *view.Tapped) {
 	if t.Error != "" {
@@ -170,6 +202,9 @@ func noteText(t *view.Tapped) string {
 	text := fmt.Sprintf("tap: %s emitted, %s looked at", amount.Of(t.Emitted, "tuple"), amount.Digits(t.Looked))
 	if t.Matched != t.Looked {
 		text += fmt.Sprintf(", %s wanted", amount.Digits(t.Matched))
+	}
+	if t.Failed > 0 {
+		text += fmt.Sprintf(", %s failed with %s", amount.Digits(t.Failed), t.FailedWith)
 	}
 	text += fmt.Sprintf(", %s shown", amount.Digits(t.Shown))
 	if t.Missed > 0 {

@@ -98,8 +98,8 @@ func TestTapCommand(t *testing.T) {
 		require.NotContains(t, line, "<")
 		require.NotContains(t, line, `"node"`)
 	}
-	for _, name := range []string{"half.of", "half.of.default"} {
-		code, out, errs = tap(r, "cards", name, "-n", "1")
+	for _, name := range []string{"cards half.of", "cards half.of.default", "cards half.of/default", "cards/half.of", "cards/half.of/default"} {
+		code, out, errs = tap(r, append(strings.Fields(name), "-n", "1")...)
 		require.Equal(t, ExitDone, code, errs)
 		require.Contains(t, out, `"task":"half.of/0","values":{"n":`)
 	}
@@ -119,7 +119,9 @@ func TestTapCommand(t *testing.T) {
 		{r, []string{"cards", "in", "--rate", "0"}, ExitUsage, `--rate is 0: use tuples a second, above 0 and up to 1000`},
 		{r, []string{"cards", "in", "--rate", "NaN"}, ExitUsage, `--rate is NaN`},
 		{r, []string{"cards", "in", "-n", "-1"}, ExitUsage, `-n is -1`},
-		{r, []string{"cards"}, ExitUsage, `accepts 2 arg(s)`},
+		{r, []string{"cards"}, ExitUsage, `say which stream of cards to show: egret tap cards COMPONENT[.STREAM]`},
+		{r, []string{"cards/other/default"}, ExitUnknown, `the topology cards has no stream "other/default": it has in.default`},
+		{r, []string{"cards", "in", "--where", `$env["zz-text"] > 3`}, ExitUsage, "failed with column 17: invalid operation: string > int"},
 		{closed, []string{"closed", "in"}, ExitRefused, `the topology closed forbids taps (NoTaps)`},
 	} {
 		code, out, errs := tap(tt.r, tt.args...)
@@ -266,4 +268,27 @@ func TestNoteText(t *testing.T) {
 	require.Equal(t, "tap: 1 tuple emitted, 1 looked at, 0 shown", noteText(&view.Tapped{Emitted: 1, Looked: 1, Matched: 1}))
 	require.Equal(t, "tap: 12,345 tuples emitted, 10,000 looked at, 7 wanted, 5 shown, 2 missed since they are read too slowly",
 		noteText(&view.Tapped{Emitted: 12345, Looked: 10000, Matched: 7, Shown: 5, Missed: 2}))
+}
+
+// One tuple that an expression has failed for may be followed by others that fit; a hundred
+// are not, nor what has failed for five seconds.
+func TestInVain(t *testing.T) {
+	at := time.Unix(0, 0)
+	for _, tt := range []struct {
+		after time.Duration
+		x     view.Tapped
+		want  bool
+	}{
+		{0, view.Tapped{}, false},
+		{time.Minute, view.Tapped{}, false},
+		{0, view.Tapped{Looked: 99, Failed: 99}, false},
+		{0, view.Tapped{Looked: 100, Failed: 100}, true},
+		{0, view.Tapped{Looked: 101, Failed: 100}, false},
+		{vainTime - 1, view.Tapped{Looked: 1, Failed: 1}, false},
+		{vainTime, view.Tapped{Looked: 1, Failed: 1}, true},
+	} {
+		n := noteWriter{first: at}
+		tt.x.At = at.Add(tt.after)
+		require.Equal(t, tt.want, n.inVain(&tt.x), tt)
+	}
 }

@@ -328,6 +328,10 @@ func TestTapWhoseFilterFails(t *testing.T) {
 			}
 		}
 		require.Equal(t, []string{"column 3: invalid operation: string > int"}, told)
+		last := k.notes[len(k.notes)-1]
+		require.Equal(t, int64(500), last.Failed)
+		require.Less(t, last.Failed, last.Looked, "it fits others")
+		require.Equal(t, told[0], last.FailedWith)
 	})
 }
 

@@ -78,7 +78,7 @@ func (s *clusterSource) Tap(ctx context.Context, want view.Tap, yield func(*view
 	}
 }
 
-// tappedComponent finds the component of a tap, which may have the stream behind a dot.
+// tappedComponent finds the component of a tap, which may have the stream behind a dot or slash.
 func tappedComponent(sub *cluster.Submission, want *view.Tap) error {
 	var have []string
 	for _, c := range sub.Components {
@@ -88,8 +88,9 @@ func tappedComponent(sub *cluster.Submission, want *view.Tap) error {
 		have = append(have, c.Name)
 	}
 	for _, name := range have {
-		if stream, is := strings.CutPrefix(want.Component, name+"."); is && want.Stream == "" {
-			want.Component, want.Stream = name, stream
+		stream, is := strings.CutPrefix(want.Component, name)
+		if is && want.Stream == "" && (stream[0] == '.' || stream[0] == '/') {
+			want.Component, want.Stream = name, stream[1:]
 			return nil
 		}
 	}
@@ -275,6 +276,10 @@ func addNote(all, x *view.Tapped) {
 	all.Looked += x.Looked
 	all.Matched += x.Matched
 	all.Missed += x.Missed
+	all.Failed += x.Failed
+	if x.FailedWith != "" {
+		all.FailedWith = x.FailedWith
+	}
 }
 
 // wake has the owner look. Caller must hold mu.

@@ -108,7 +108,9 @@ type tapping struct {
 	mu                             sync.Mutex // held for moments: tasks wait for it
 	kept                           []seen
 	looked, matched, shown, missed int64
-	failed                         string // why Where has failed, the first time; empty if that was told
+	failures                       int64
+	last                           string // why Where has failed, the last time
+	failed                         string // and the first time; empty if that was told
 	told                           bool
 }
 
@@ -152,14 +154,14 @@ func newTapping(p *topology.Plan, want view.Tap) (*tapping, error) {
 }
 
 // findStream returns a component and its stream. Without a stream it is the first one of
-// the component, which may also be named "component.stream".
+// the component, which may also be named "component.stream" or "component/stream".
 func findStream(p *topology.Plan, component, stream string) (c, s int, err *web.Error) {
 	find := func(name string) int {
 		return slices.IndexFunc(p.Components, func(n topology.Node) bool { return n.Name == name && !n.Coordinates })
 	}
 	c = find(component)
 	for at := len(component) - 1; at > 0 && c < 0 && stream == ""; at-- { // names may have dots
-		if component[at] == '.' {
+		if component[at] == '.' || component[at] == '/' {
 			if c = find(component[:at]); c >= 0 {
 				component, stream = component[:at], component[at+1:]
 			}
@@ -219,13 +221,18 @@ func (k *tapping) seen(name string, t tuple.Tuple) (more bool) {
 }
 
 // looks is called by tasks.
-func (k *tapping) looks(looked, matched int, failed error) {
+func (k *tapping) looks(looked, matched, failed int, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.looked += int64(looked)
 	k.matched += int64(matched)
-	if failed != nil && !k.told {
-		k.failed, k.told = failed.Error(), true
+	if err == nil {
+		return
+	}
+	k.failures += int64(failed)
+	k.last = err.Error()
+	if !k.told {
+		k.failed, k.told = k.last, true
 	}
 }
 
@@ -259,7 +266,7 @@ func (k *tapping) note(emitted int64) *view.Tapped {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	// The counters are a little behind, and what had not left before counts as well.
-	n := &view.Tapped{At: time.Now(), Emitted: max(emitted-k.before, k.looked), Looked: k.looked, Matched: k.matched, Shown: k.shown, Missed: k.missed, Error: k.failed}
+	n := &view.Tapped{At: time.Now(), Emitted: max(emitted-k.before, k.looked), Looked: k.looked, Matched: k.matched, Shown: k.shown, Missed: k.missed, Failed: k.failures, FailedWith: k.last, Error: k.failed}
 	k.failed = ""
 	return n
 }

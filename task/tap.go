@@ -18,8 +18,8 @@ type Tap struct {
 	// Seen is given a tuple that is wanted. It returns whether others are wanted at present.
 	Seen func(task string, t tuple.Tuple) (more bool)
 	// Looked is told of a parcel at how many tuples the task has looked, how many of them
-	// were wanted, and what was the matter with the last one that Where has failed for.
-	Looked func(looked, wanted int, failed error)
+	// were wanted, for how many Where has failed, and what was the matter with the last one.
+	Looked func(looked, wanted, failed int, err error)
 }
 
 // Taps are all that there are at present, of a supervisor's run or of one of its tasks. The
@@ -99,15 +99,16 @@ func (k *looker) look(c *core, p *tuple.Parcel) {
 		k.next = began + tapEvery
 		k.left, k.spare = tapMost, min(k.spare+tapTime, tapTime)
 	}
-	looked, wanted := 0, 0
-	var failed error
+	looked, wanted, failed := 0, 0, 0
+	var last error
 	for more := true; more && looked < p.Len() && k.left > 0 && k.spare > 0; looked++ {
 		k.left--
 		t, yes := p.Tuple(looked), true
 		if k.where != nil {
 			var err error
 			if yes, err = k.where(t); err != nil {
-				yes, failed = false, err
+				yes, last = false, err
+				failed++
 			}
 		}
 		if yes {
@@ -119,7 +120,7 @@ func (k *looker) look(c *core, p *tuple.Parcel) {
 		began = now
 	}
 	if looked > 0 {
-		k.Looked(looked, wanted, failed)
+		k.Looked(looked, wanted, failed, last)
 		k.spare -= c.ctx.Now() - began
 	}
 }

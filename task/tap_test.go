@@ -32,7 +32,7 @@ func newViewer(where func(tuple.Tuple) (bool, error)) *viewer {
 			v.words = append(v.words, strings.Clone(t.String("word")))
 			return !v.enough
 		},
-		Looked: func(looked, wanted int, failed error) {
+		Looked: func(looked, wanted, _ int, failed error) {
 			v.looked, v.wanted = v.looked+looked, v.wanted+wanted
 			if failed != nil {
 				v.failed = failed

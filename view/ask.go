@@ -68,12 +68,15 @@ type Tapped struct {
 	Node   string            `json:"node,omitempty"`
 	Values []json.RawMessage `json:"values,omitempty"` // by the fields of the stream
 	// Of a note that has no values: since the tap began
-	Emitted int64  `json:"emitted,omitempty"` // on the stream
-	Looked  int64  `json:"looked,omitempty"`  // of these at so many
-	Matched int64  `json:"matched,omitempty"` // of these, Where was true
-	Shown   int64  `json:"shown,omitempty"`   // and of these so many were passed on
-	Missed  int64  `json:"missed,omitempty"`  // that were not, since who looks is slow
-	Error   string `json:"error,omitempty"`   // of Where, for a tuple
+	Emitted int64 `json:"emitted,omitempty"` // on the stream
+	Looked  int64 `json:"looked,omitempty"`  // of these at so many
+	Matched int64 `json:"matched,omitempty"` // of these, Where was true
+	Shown   int64 `json:"shown,omitempty"`   // and of these so many were passed on
+	Missed  int64 `json:"missed,omitempty"`  // that were not, since who looks is slow
+	// Of Looked, for so many Where could not be asked. If that is all, it fits no tuple.
+	Failed     int64  `json:"failed,omitempty"`
+	FailedWith string `json:"failed_with,omitempty"` // the last time
+	Error      string `json:"error,omitempty"`       // told once: what Where has failed with first, or a node that is silent
 }
 
 // An Action changes something.
