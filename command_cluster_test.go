@@ -447,6 +447,13 @@ func TestNodeThatCannotStart(t *testing.T) {
 	code, _, errs = runLine(tops, "node", "--listen", "0.0.0.0:0")
 	require.Equal(t, ExitUsage, code)
 	require.Contains(t, errs, "--insecure")
+	code, _, errs = runLine(tops, "dev", "--http", l.Addr().String())
+	require.Equal(t, ExitUsage, code)
+	require.Contains(t, errs, "address already in use")
+	require.NotContains(t, errs, "in another terminal", "no node is started")
+	code, _, errs = runLine(tops, "dev", "--http", "0.0.0.0:0")
+	require.Equal(t, ExitUsage, code)
+	require.Contains(t, errs, "beyond this machine's loopback")
 	code, _, errs = runLine(tops, "dev", "--nodes", "0")
 	require.Equal(t, ExitUsage, code)
 	require.Contains(t, errs, "--nodes is 0: use 1 to 9")
@@ -573,9 +580,11 @@ func TestDamagedMembers(t *testing.T) {
 func TestLines(t *testing.T) {
 	var out bytes.Buffer
 	l := &lines{w: &out}
-	l.copy("a  ", strings.NewReader("one\ntwo"))
+	var seen []string
+	l.copy("a  ", strings.NewReader("one\ntwo"), func(line string) { seen = append(seen, line) })
 	l.print("three\n")
 	require.Equal(t, "a  one\na  two\nthree\n", out.String())
+	require.Equal(t, []string{"one\n", "two"}, seen)
 }
 
 // What may have been done is not asked for again, nor what will not pass.

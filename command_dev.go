@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/topology"
+	"github.com/egretstream/egret/web"
 )
 
 // mostDev is how many nodes "dev" starts at most: each is a process with all of Egret.
@@ -54,13 +56,34 @@ tasks; it is not started again. Their data is removed at the end.`,
 type child struct {
 	name  string
 	cmd   *exec.Cmd
+	up    bool          // it has said that it is a node of the cluster; read when it has ended
+	last  string        // line that it has written of what is wrong; so is this
 	ended chan struct{} // closed when it has
 	err   error         // how
+}
+
+// failed returns why a node has never been one of the cluster, if that is so and nobody has
+// killed it: then the others would wait for it for ever, or try what it does in vain.
+func (n *child) failed() error {
+	e, is := errors.AsType[*exec.ExitError](n.err)
+	if n.up || !is || !e.Exited() {
+		return nil
+	}
+	return &codedError{e.ExitCode(), fmt.Errorf("node %s could not start: %s", n.name, n.last)}
 }
 
 func (o *devOptions) run(c *cobra.Command, topologies []*topology.Topology) (err error) {
 	if o.nodes < 1 || o.nodes > mostDev {
 		return &usageError{fmt.Errorf("--nodes is %d: use 1 to %d", o.nodes, mostDev)}
+	}
+	if o.http != "" && c.Flags().Changed("http") { // before there is anything to end
+		l, err := web.Listen((&HTTP{Address: o.http}).door(slog.Default()))
+		if err == nil {
+			err = l.Close()
+		}
+		if err != nil {
+			return serveError(err)
+		}
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -120,6 +143,9 @@ func (o *devOptions) run(c *cobra.Command, topologies []*topology.Topology) (err
 			return nil
 		case n := <-deaths:
 			living--
+			if err := n.failed(); err != nil {
+				return err
+			}
 			out.print(fmt.Sprintf("node %s has ended (%v); %s left", n.name, n.err, amount.Of(living, "node")))
 		}
 	}
@@ -143,8 +169,15 @@ func startChild(self, name string, args []string, stdout, stderr *lines, deaths 
 	}
 	go func() { // ends with the child, which end waits for
 		var reading sync.WaitGroup
-		reading.Go(func() { stdout.copy(name+"  ", outs) })
-		reading.Go(func() { stderr.copy(name+"  ", errs) })
+		reading.Go(func() { stdout.copy(name+"  ", outs, func(string) {}) })
+		reading.Go(func() {
+			stderr.copy(name+"  ", errs, func(line string) {
+				if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "Try: ") {
+					n.last = line
+				}
+				n.up = n.up || strings.HasPrefix(line, "node ") && strings.Contains(line, " of cluster ") // see nodeOptions.run
+			})
+		})
 		reading.Wait() // before Wait, which closes the pipes
 		n.err = errors.New("exit status 0")
 		if err := n.cmd.Wait(); err != nil {
@@ -233,13 +266,15 @@ func (l *lines) print(text string) {
 	_, _ = io.WriteString(l.w, strings.TrimSuffix(text, "\n")+"\n")
 }
 
-// copy copies lines, with something before each, until there are no more.
-func (l *lines) copy(before string, r io.Reader) {
+// copy copies lines, with something before each, until there are no more. Each is shown to
+// see as well.
+func (l *lines) copy(before string, r io.Reader, see func(line string)) {
 	b := bufio.NewReader(r)
 	for {
 		line, err := b.ReadString('\n')
 		if line != "" {
 			l.print(before + line)
+			see(line)
 		}
 		if err != nil {
 			return

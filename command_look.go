@@ -3,6 +3,8 @@ package egret
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +34,7 @@ const (
 
 // A looker is who asks, with the flags that say where.
 type looker struct {
-	url, node, token, secret string
+	url, node, token, ca, secret string
 
 	base   string // of the API
 	bearer string
@@ -42,6 +44,7 @@ type looker struct {
 func (l *looker) flags(f *pflag.FlagSet) {
 	f.StringVar(&l.url, "http", "", "URL of a run or node with --http (default: $"+httpVariable+", else the node of $"+nodeVariable+", else "+defaultHTTP+")")
 	f.StringVar(&l.token, "token-file", "", "file with the token for --http (default: the variable "+tokenVariable+" or "+lookTokenVariable+")")
+	f.StringVar(&l.ca, "ca", "", "PEM file of certificates to trust as well, for --http with a certificate of one's own")
 	f.StringVar(&l.node, "node", "", "host:port of any node of a cluster instead")
 	f.StringVar(&l.secret, "secret-file", "", "file with the secret of the cluster, for --node (default: the variable "+wire.SecretVariable+")")
 }
@@ -61,6 +64,9 @@ func (l *looker) open() error {
 	transport := &http.Transport{ResponseHeaderTimeout: silentFor}
 	l.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	if l.node != "" {
+		if l.ca != "" {
+			return &usageError{errors.New("--ca goes with --http: a node knows who asks by the secret of the cluster (--secret-file)")}
+		}
 		if l.token != "" {
 			return &usageError{errors.New("--token-file goes with --http: a node knows who asks by the secret of the cluster (--secret-file)")}
 		}
@@ -83,6 +89,14 @@ func (l *looker) open() error {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
 		return &usageError{fmt.Errorf("--http is %q: use a URL, as in %s", l.url, defaultHTTP)}
 	}
+	if l.ca != "" {
+		if u.Scheme != "https" {
+			return &usageError{fmt.Errorf("--ca is for pages with a certificate, and %s has none: use https", l.url)}
+		}
+		if transport.TLSClientConfig, err = trusting(l.ca); err != nil {
+			return &usageError{fmt.Errorf("--ca: %w", err)}
+		}
+	}
 	if l.bearer, err = readToken("token-file", l.token, tokenVariable); err != nil {
 		return &usageError{err}
 	}
@@ -94,6 +108,22 @@ func (l *looker) open() error {
 	}
 	l.base = strings.TrimSuffix(u.String(), "/") + "/api/v1"
 	return nil
+}
+
+// trusting trusts the certificates of a file beside those that the system trusts.
+func trusting(file string) (*tls.Config, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s has no certificate as PEM (-----BEGIN CERTIFICATE-----)", file)
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
 func (l *looker) close() { l.http.CloseIdleConnections() }
@@ -127,7 +157,7 @@ func (l *looker) ask(ctx context.Context, query url.Values, path ...string) (*ht
 		if u, is := errors.AsType[*url.Error](err); is {
 			err = u.Err
 		}
-		return nil, &codedError{ExitUnreachable, fmt.Errorf("%s: %w", l.where(), err)}
+		return nil, &codedError{ExitUnreachable, fmt.Errorf("%s: %w%s", l.where(), err, l.hint(err))}
 	}
 	if answer.StatusCode == http.StatusOK {
 		return answer, nil
@@ -137,10 +167,31 @@ func (l *looker) ask(ctx context.Context, query url.Values, path ...string) (*ht
 	var refused struct {
 		Error *web.Error `json:"error"`
 	}
+	if strings.HasPrefix(l.base, "http://") && answer.StatusCode == http.StatusBadRequest && bytes.Contains(text, []byte("HTTPS server")) {
+		return nil, &usageError{fmt.Errorf("%s has a certificate: use https%s", l.where(), strings.TrimPrefix(l.url, "http"))}
+	}
 	if err := json.Unmarshal(text, &refused); err != nil || refused.Error == nil || refused.Error.Text == "" {
 		return nil, &runError{fmt.Errorf("%s answers %s: is it Egret's page, and of this version?", l.where(), answer.Status)}
 	}
+	if refused.Error.Code == web.NoToken {
+		how := "a token is needed: give its file with --token-file, or the token in " + tokenVariable + " or " + lookTokenVariable
+		if l.bearer != "" {
+			how = "it does not know the token of --token-file, " + tokenVariable + " or " + lookTokenVariable
+		}
+		return nil, &codedError{ExitRefused, fmt.Errorf("%s: %s", l.where(), how)}
+	}
 	return nil, &codedError{lookCode(refused.Error.Code), refused.Error}
+}
+
+// hint says what may help when there is no answer.
+func (l *looker) hint(err error) string {
+	if _, is := errors.AsType[x509.UnknownAuthorityError](err); is {
+		return " (give the certificate, or that of who has signed it, with --ca)"
+	}
+	if strings.HasPrefix(l.base, "https://") && strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+		return " (use http" + strings.TrimPrefix(l.url, "https") + ")"
+	}
+	return ""
 }
 
 // lookCode is the exit code of what was refused.

@@ -339,8 +339,11 @@ func TestListenRefuses(t *testing.T) {
 		{Door{Address: "localhost.example.com:0"}, "beyond this machine's loopback"},
 		{Door{Address: "0.0.0.0:0", Token: actToken}, "beyond this machine's loopback"},
 		{Door{Address: "0.0.0.0:0", Cert: cert, Key: key}, "beyond this machine's loopback"},
-		{Door{Address: "0", Cert: cert}, "certificate: "},
-		{Door{Address: "0", Key: key}, "a certificate and its key belong together"},
+		{Door{Address: "0", Key: key}, "--http-cert is missing: a certificate and its key belong together"},
+		{Door{Address: "0", Cert: cert}, "--http-key is missing: a certificate and its key belong together"},
+		{Door{Address: "[::]:0"}, "give --http-cert and --http-key and --http-token-file (or --http-look-token-file), or use 127.0.0.1"},
+		{Door{Address: "[::]:0", Token: actToken}, "give --http-cert and --http-key, or use 127.0.0.1"},
+		{Door{Address: "[::]:0", Cert: cert, Key: key}, "give --http-token-file (or --http-look-token-file), or use 127.0.0.1"},
 		{Door{Address: "0", Cert: "nowhere", Key: key}, "certificate: open nowhere"},
 		{Door{Address: "0", Token: "short-secret"}, "a token of 12 bytes can be guessed"},
 		{Door{Address: "0", LookToken: "short-secret"}, "a token for looking of 12 bytes can be guessed"},
@@ -452,4 +455,22 @@ func TestCloseTellsTheEnd(t *testing.T) {
 	var d view.Detail
 	require.NoError(t, unmarshal(last, &d))
 	require.EqualValues(t, 99, d.Counts.Acked)
+}
+
+// A page at all addresses is announced by a name that a browser can open, and that its
+// certificate has.
+func TestAnnouncedName(t *testing.T) {
+	cert, key, _ := certificate(t)
+	for address, want := range map[string]string{"[::]:0": `^https://127\.0\.0\.1:\d+$`, "0.0.0.0:0": `^https://127\.0\.0\.1:\d+$`, "127.0.0.1:0": `^https://127\.0\.0\.1:\d+$`} {
+		l, err := Listen(Door{Address: address, Cert: cert, Key: key, Token: actToken})
+		require.NoError(t, err)
+		require.Regexp(t, want, l.URL)
+		require.NoError(t, l.Close())
+	}
+	machine, err := os.Hostname()
+	require.NoError(t, err)
+	require.Equal(t, machine, hostName(nil))
+	require.Equal(t, machine, hostName(&x509.Certificate{DNSNames: []string{"*.example.com"}}))
+	require.Equal(t, "b.example.com", hostName(&x509.Certificate{DNSNames: []string{"*.example.com", "b.example.com"}}))
+	require.Equal(t, "10.0.0.7", hostName(&x509.Certificate{IPAddresses: []net.IP{net.IPv4(10, 0, 0, 7)}}))
 }

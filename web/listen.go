@@ -3,11 +3,14 @@ package web
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -43,14 +46,14 @@ func Listen(d Door) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := d.check(local); err != nil {
+		return nil, err
+	}
 	var certificate tls.Certificate
 	if d.Cert != "" {
 		if certificate, err = tls.LoadX509KeyPair(d.Cert, d.Key); err != nil {
 			return nil, fmt.Errorf("certificate: %w", err)
 		}
-	}
-	if err := d.check(local); err != nil {
-		return nil, err
 	}
 	inner, err := net.Listen("tcp", address)
 	if err != nil {
@@ -63,7 +66,29 @@ func Listen(d Door) (*Listener, error) {
 		l.inner = tls.NewListener(inner, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
 	}
 	l.URL = scheme + "://" + inner.Addr().String()
+	if l.addr.IP.IsUnspecified() {
+		l.URL = scheme + "://" + net.JoinHostPort(hostName(certificate.Leaf), strconv.Itoa(l.addr.Port))
+	}
 	return l, nil
+}
+
+// hostName is a name of this machine under which browsers find a page that is served at all
+// its addresses: the first of its certificate, which they compare.
+func hostName(c *x509.Certificate) string {
+	if c != nil {
+		for _, name := range c.DNSNames {
+			if !strings.HasPrefix(name, "*") {
+				return name
+			}
+		}
+		if len(c.IPAddresses) > 0 {
+			return c.IPAddresses[0].String()
+		}
+	}
+	if name, err := os.Hostname(); err == nil && name != "" {
+		return name
+	}
+	return "localhost"
 }
 
 // parse returns the address in full, and whether it is of this machine's loopback.
@@ -83,11 +108,16 @@ func (d *Door) parse() (address string, local bool, err error) {
 	return net.JoinHostPort(host, port), ip != nil && ip.IsLoopback(), nil
 }
 
-// check says what is missing before others may be let in, and what is wrong with tokens.
+// check says what is missing before others may be let in, and what is wrong with tokens. It
+// names the flags of commands, after which the fields of Config.HTTP are called.
 func (d *Door) check(local bool) error {
 	var errs []error
-	if (d.Cert == "") != (d.Key == "") {
-		errs = append(errs, errors.New("a certificate and its key belong together: give both files"))
+	const pair = " is missing: a certificate and its key belong together"
+	switch {
+	case d.Cert != "" && d.Key == "":
+		errs = append(errs, errors.New("--http-key"+pair))
+	case d.Cert == "" && d.Key != "":
+		errs = append(errs, errors.New("--http-cert"+pair))
 	}
 	for _, t := range []struct{ what, token string }{{"token", d.Token}, {"token for looking", d.LookToken}} {
 		if t.token != "" && len(t.token) < leastToken {
@@ -97,8 +127,15 @@ func (d *Door) check(local bool) error {
 	if d.Token != "" && d.Token == d.LookToken {
 		errs = append(errs, errors.New("the token for looking is the one for everything: they must differ"))
 	}
-	if !local && (d.Cert == "" || d.Token == "" && d.LookToken == "") {
-		errs = append(errs, fmt.Errorf("%s is beyond this machine's loopback, where it takes a certificate with its key, and a token: give them, or use 127.0.0.1", d.Address))
+	var lacks []string
+	if d.Cert == "" && d.Key == "" {
+		lacks = append(lacks, "--http-cert and --http-key")
+	}
+	if d.Token == "" && d.LookToken == "" {
+		lacks = append(lacks, "--http-token-file (or --http-look-token-file)")
+	}
+	if !local && len(lacks) > 0 {
+		errs = append(errs, fmt.Errorf("%s is beyond this machine's loopback, where it takes a certificate with its key, and a token: give %s, or use 127.0.0.1", d.Address, strings.Join(lacks, " and ")))
 	}
 	return errors.Join(errs...)
 }

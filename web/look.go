@@ -77,7 +77,7 @@ func (s *Server) detail(w http.ResponseWriter, r *http.Request) error {
 }
 
 func noTopology(name string) error {
-	return &Error{Unknown, fmt.Sprintf("there is no topology %q: /api/v1/overview lists those that are there", short(name))}
+	return &Error{Unknown, fmt.Sprintf("there is no topology %q: it has ended or was killed, or there never was one", short(name))}
 }
 
 func (s *Server) history(w http.ResponseWriter, r *http.Request) error {

@@ -42,7 +42,7 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/api/v1/topologies/wordcount/letters", `{"do":"drop","ids":["1"]}`, 200, `"done":true`},
 
 		{"GET", "/api/v1/topologies/x/errors", "", 404, "unknown: "},
-		{"GET", "/api/v1/topologies/x", "", 404, `unknown: there is no topology "x": /api/v1/overview lists`},
+		{"GET", "/api/v1/topologies/x", "", 404, `unknown: there is no topology "x": it has ended or was killed, or there never was one`},
 		{"GET", "/api/v1/topologies/x/history", "", 404, "unknown: "},
 		{"GET", "/api/v1/live?topology=x", "", 404, "unknown: "},
 		{"GET", "/api/v1/topologies/x/tap?component=a", "", 404, "unknown: "},
