@@ -1,8 +1,10 @@
 package egret
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,9 +22,13 @@ const (
 // A book keeps the last errors of a topology's tasks, for people who look at it. Its
 // methods may be called from any goroutine.
 type book struct {
-	mu     sync.Mutex
-	errors view.Errors
+	mu       sync.Mutex
+	errors   view.Errors
+	troubles map[trouble]view.Trouble
 }
+
+// A trouble is of a component (died) or of a task (stuck).
+type trouble struct{ kind, of string }
 
 func (b *book) add(e view.Error) {
 	b.mu.Lock()
@@ -35,6 +41,41 @@ func (b *book) all() []view.Error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.errors.All()
+}
+
+// trouble keeps what people should hear of before all else: how a component has died last,
+// and which tasks are in a call that does not come back.
+func (b *book) trouble(e task.Event, x *view.Error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.troubles == nil {
+		b.troubles = map[trouble]view.Trouble{}
+	}
+	now := view.Trouble{Kind: x.Kind, Component: x.Component, Task: x.Task, Text: cutText(x.Text, mostTuple), At: x.Last}
+	switch e := e.(type) {
+	case *task.Died:
+		b.troubles[trouble{"died", x.Component}] = now
+		delete(b.troubles, trouble{"stuck", x.Task})
+	case *task.Stuck:
+		if now.At = x.Last.Add(-e.For); !e.Replaced {
+			b.troubles[trouble{"stuck", x.Task}] = now
+		}
+	case *task.Notice:
+		if e.Back {
+			delete(b.troubles, trouble{"stuck", x.Task})
+		}
+	}
+}
+
+// allTroubles returns them in order.
+func (b *book) allTroubles() (all []view.Trouble) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, x := range b.troubles {
+		all = append(all, x)
+	}
+	slices.SortFunc(all, func(x, y view.Trouble) int { return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Task, y.Task)) })
+	return all
 }
 
 // note writes an event into the book: each one, so that its counts are those of the metrics.
@@ -82,6 +123,7 @@ func (v *events) note(e task.Event) {
 	n.Component, _, _ = strings.Cut(n.Task, "/")
 	n.Text, n.Tuple, n.Stack = cutText(n.Text, mostError), cutText(n.Tuple, mostTuple), cutText(n.Stack, mostStack)
 	v.book.add(n)
+	v.book.trouble(e, &n)
 }
 
 // cutText keeps text short.

@@ -206,6 +206,31 @@ func TestBook(t *testing.T) {
 	require.Empty(t, all["state cannot save positions: disk full"].Component)
 }
 
+// A task is stuck until its call is back, its life has ended, or another one has its place.
+func TestTroubles(t *testing.T) {
+	v := events{topology: "top", logger: slog.New(slog.DiscardHandler)}
+	kinds := func() (all []string) {
+		for _, x := range v.book.allTroubles() {
+			all = append(all, x.Kind+" "+x.Task+" "+x.Text)
+		}
+		return all
+	}
+	stuck := func(name string, replaced bool) *task.Stuck {
+		return &task.Stuck{Task: name, During: "Execute", For: time.Minute, Replaced: replaced}
+	}
+	v.tell(stuck("count/0", false))
+	v.tell(stuck("count/1", false))
+	v.tell(stuck("count/2", true))
+	require.Equal(t, []string{"stuck count/0 does not come back from Execute", "stuck count/1 does not come back from Execute"}, kinds())
+	require.Greater(t, time.Since(v.book.allTroubles()[0].At), time.Minute-time.Nanosecond)
+	v.tell(&task.Notice{Task: "count/0", Text: "something else"})
+	require.Len(t, kinds(), 2)
+	v.tell(&task.Notice{Task: "count/0", Back: true, Text: "it is back"})
+	v.tell(&task.Died{Task: "count/1", Err: errors.New("one")})
+	v.tell(&task.Died{Task: "count/2", Err: errors.New("two")})
+	require.Equal(t, []string{"died count/2 two"}, kinds())
+}
+
 func TestSecretsAreNotShown(t *testing.T) {
 	for _, tt := range []struct{ name, value, want string }{
 		{"file", "book.txt", "book.txt"},

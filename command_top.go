@@ -43,8 +43,9 @@ other elsewhere, until it is interrupted; on a terminal q leaves, too.
 
 LOAD is the share of its time that a task spends in the topology's code, on average and of
 the busiest one; THROTTLED the share in which it waits for room, and BY for whom: a component, or
-the one task of it that has none. Rates and
-latencies are those of the last seconds, which the first line names.
+the one task of it that has none. Rates and latencies are those of the last seconds, which
+the first line names. Below it stands what holds a topology up. RESTARTS, STUCK, DEAD and LOST
+are totals, and are there if there are any.
 
 The run or the node that is asked has a page (--http); of a cluster any node will do.
 ` + exitCodes,
@@ -206,7 +207,13 @@ func (o *topOptions) print(w io.Writer, now *topNow) {
 	if !now.Quorum {
 		line += "  NO QUORUM: nothing can be changed"
 	}
-	fmt.Fprint(w, line+"\n\n")
+	fmt.Fprintln(w, line)
+	for i := range now.Details {
+		if d := &now.Details[i]; d.Verdict.Text != "" {
+			fmt.Fprintf(w, "%s: %s\n", d.Topology, oneLine(d.Verdict.Text, 2000))
+		}
+	}
+	fmt.Fprintln(w)
 	o.nodes(w, now)
 	o.topologies(w, now)
 	for i := range now.Details {
@@ -281,6 +288,10 @@ func (o *topOptions) components(w io.Writer, d *view.Detail, several bool) {
 	if several {
 		head = "COMPONENT OF " + d.Topology
 	}
+	harm := harmOf(all)
+	for _, h := range harm {
+		head += "\t" + h.name
+	}
 	fmt.Fprintln(t, head+"\tTASKS\tRATE/S\tLOAD\tBUSIEST\tQUEUED\tTHROTTLED\tBY\tFAILED/S\tP50\tP99")
 	for i := range all {
 		x := &all[i]
@@ -294,7 +305,11 @@ func (o *topOptions) components(w io.Writer, d *view.Detail, several bool) {
 		if x.Kind != "bolt" {
 			took = x.Complete
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.Component, tasks, rate(x.Rate), share(x.Load), share(x.Busiest), amount.Digits(x.Counts.Queued),
+		name := x.Component
+		for _, h := range harm {
+			name += "\t" + amount.Digits(h.of(&x.Counts))
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, tasks, rate(x.Rate), share(x.Load), share(x.Busiest), amount.Digits(x.Counts.Queued),
 			share(x.Throttled), by, rate(x.FailedRate), latency(took))
 	}
 	t.Flush()
@@ -322,6 +337,26 @@ func waitedFor(d *view.Detail, x *view.ComponentNow) string {
 		return x.Cause
 	}
 	return by
+}
+
+// A harm is a column that is there if a component has something in it.
+type harm struct {
+	name string
+	of   func(*view.Counts) int64
+}
+
+func harmOf(all []view.ComponentNow) (some []harm) {
+	for _, h := range []harm{
+		{"RESTARTS", func(c *view.Counts) int64 { return c.Restarts }},
+		{"STUCK", func(c *view.Counts) int64 { return c.Stuck }},
+		{"DEAD", func(c *view.Counts) int64 { return c.Dead }},
+		{"LOST", func(c *view.Counts) int64 { return c.Lost }},
+	} {
+		if slices.ContainsFunc(all, func(x view.ComponentNow) bool { return h.of(&x.Counts) > 0 }) {
+			some = append(some, h)
+		}
+	}
+	return some
 }
 
 func share(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }

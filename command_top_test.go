@@ -58,6 +58,19 @@ lines      1             12,346  0 %   0 %      0       25 %       count    0   
 split      2             0       0 %   0 %      0       50 %       count/2  0         -      -
 `, out.String())
 
+	// What holds it up stands above all, and columns are there for what has happened.
+	out.Reset()
+	d := &now.Details[0]
+	d.Verdict = view.Verdict{Tone: "bad", Text: "count has died 561 times, last: panic\x1b[2J."}
+	d.Components[1].Counts.Restarts, d.Components[0].Counts.Dead = 561, 1234
+	(&topOptions{sort: "graph"}).print(&out, now)
+	require.Contains(t, out.String(), "NO QUORUM: nothing can be changed\nwords: count has died 561 times, last: panic [2J.\n\nNODE ")
+	require.Contains(t, out.String(), `
+COMPONENT  RESTARTS  DEAD   TASKS         RATE/S  LOAD  BUSIEST  QUEUED  THROTTLED  BY     FAILED/S  P50    P99
+lines      0         1,234  1             12,346  0 %   0 %      0       25 %       count  0         120µs  3.46ms
+count      561       0      3 (1 silent)  0.2     33 %  98 %     8,192   0 %        -      1.0       120µs  3.46ms
+`)
+
 	out.Reset()
 	(&topOptions{sort: "graph"}).print(&out, &topNow{Overview: &view.Overview{At: at, Quorum: true}})
 	require.Contains(t, out.String(), "12:00:00  0 nodes, 0 topologies\n")
@@ -101,7 +114,7 @@ func TestTopAndErrors(t *testing.T) {
 	}
 	code, out, errs := at("top --once")
 	require.Equal(t, ExitDone, code, errs)
-	require.Regexp(t, `(?s)^\d\d:\d\d:\d\d  1 node, 1 topology  rates of the last \d\.\d s\n.*\nlocal +3 .*\ncards +running .*\nin +1 +[1-9][\d,]* `, out)
+	require.Regexp(t, `(?s)^\d\d:\d\d:\d\d  1 node, 1 topology  rates of the last \d\.\d s\ncards: .*\nlocal +3 .*\ncards +running .*\nin +1 +[1-9][\d,]* `, out)
 	code, out, errs = at("top cards --once --json")
 	require.Equal(t, ExitDone, code, errs)
 	var now topNow

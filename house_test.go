@@ -61,7 +61,7 @@ var house = map[string]room{
 	"topology": {plans, true, "amount tuple spout bolt"},
 	"trident":  {plans, true, "tuple spout bolt topology state"},
 	"graph":    {plans, false, "topology"},
-	"view":     {plans, false, "tuple metrics topology graph"},
+	"view":     {plans, false, "amount tuple metrics topology graph"},
 
 	"view/where": {plans, false, "tuple"},
 

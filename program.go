@@ -97,6 +97,17 @@ func (p *nodeProgram) errors(topology string) []view.Error {
 	return part.events.book.all()
 }
 
+// troubles returns those of a run that is here.
+func (p *nodeProgram) troubles(run cluster.Run) []view.Trouble {
+	p.mu.Lock()
+	part := p.runs[run]
+	p.mu.Unlock()
+	if part == nil {
+		return nil
+	}
+	return part.events.book.allTroubles()
+}
+
 // plan is what is known of a topology that does not run here, if it needs no parameters;
 // else nil.
 func (p *nodeProgram) plan(name string) *topology.Plan {

@@ -66,7 +66,7 @@ func (s *nodeSource) Sample(ctx context.Context) (*view.Sample, error) {
 	for i := range parts {
 		part := &parts[i]
 		d := drawings[part.Run]
-		r := view.Run{Topology: part.Plan.Topology, Run: runName(part.Run), Guarantee: part.Plan.Guarantee.String(), Graph: d.graph, Streams: d.streams}
+		r := view.Run{Topology: part.Plan.Topology, Run: runName(part.Run), Guarantee: part.Plan.Guarantee.String(), Graph: d.graph, Streams: d.streams, Troubles: s.runs.troubles(part.Run)}
 		for _, t := range part.Tasks {
 			v := view.Read(part.Plan, t.ID, t.Metrics)
 			if t.Here {

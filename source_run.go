@@ -61,6 +61,7 @@ func (s *runSource) Sample(context.Context) (*view.Sample, error) {
 			run.Status = "ending"
 		}
 	}
+	run.Troubles = s.events.book.allTroubles()
 	for id, m := range s.ms {
 		t := view.Read(s.plan, tuple.TaskID(id), m)
 		t.Node = localNode

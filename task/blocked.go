@@ -82,7 +82,7 @@ func (c *core) unblock(b *blockedCall) {
 		}
 		c.blocked.all = append(c.blocked.all[:i], c.blocked.all[i+1:]...)
 		if b.told {
-			c.set.Event(&Notice{Task: c.m.Name, Text: fmt.Sprintf("task %s: %v came back after %v", c.m.Name, b, rounded(c.now-b.began))})
+			c.set.Event(&Notice{Task: c.m.Name, Back: true, Text: fmt.Sprintf("task %s: %v came back after %v", c.m.Name, b, rounded(c.now-b.began))})
 		}
 		return
 	}

@@ -162,6 +162,7 @@ type TimedOut struct {
 // Notice is a mistake that the run goes on with.
 type Notice struct {
 	Task string
+	Back bool // a call of which Stuck was told has come back
 	Text string
 }
 

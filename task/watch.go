@@ -208,7 +208,7 @@ func (s *Supervisor) isBack(msg cameBack) {
 	if a.over {
 		text += ", too late: what it says is refused, and it is closed"
 	}
-	s.set.Event(&Notice{Task: name, Text: text})
+	s.set.Event(&Notice{Task: name, Back: true, Text: text})
 }
 
 // replace declares the life of a stuck task over and starts the next one.

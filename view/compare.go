@@ -234,6 +234,7 @@ func (c *Comparison) Detail(topology string) *Detail {
 		})
 	}
 	if r.Graph == nil {
+		d.Verdict = c.verdict(d, r, tasks)
 		return d
 	}
 	for _, b := range r.Graph.Components {
@@ -273,6 +274,7 @@ func (c *Comparison) Detail(topology string) *Detail {
 		d.Edges = append(d.Edges, x)
 	}
 	d.causes(tasks)
+	d.Verdict = c.verdict(d, r, tasks)
 	return d
 }
 

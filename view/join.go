@@ -47,6 +47,15 @@ func (r *Run) join(of *Run) {
 	for i := range r.Tasks {
 		at[r.Tasks[i].Task] = i
 	}
+	here := map[string]bool{}
+	for i := range of.Tasks {
+		here[of.Tasks[i].Task] = of.Tasks[i].Node != ""
+	}
+	for i := range of.Troubles {
+		if x := &of.Troubles[i]; x.Kind != "stuck" || here[x.Task] { // else the task is elsewhere by now
+			r.trouble(x)
+		}
+	}
 	for i := range of.Tasks {
 		t := &of.Tasks[i]
 		k, there := at[t.Task]
@@ -67,6 +76,20 @@ func (r *Run) join(of *Run) {
 	if of.Batches != nil {
 		r.Batches = of.Batches
 	}
+}
+
+// trouble takes in what a node has met: of deaths of a component the last one.
+func (r *Run) trouble(x *Trouble) {
+	if x.Kind == "died" {
+		same := func(o Trouble) bool { return o.Kind == x.Kind && o.Component == x.Component }
+		if at := slices.IndexFunc(r.Troubles, same); at >= 0 {
+			if x.At.After(r.Troubles[at].At) {
+				r.Troubles[at] = *x
+			}
+			return
+		}
+	}
+	r.Troubles = append(r.Troubles, *x)
 }
 
 // before adds what others have done for a task.

@@ -55,6 +55,13 @@ type Detail struct {
 	Edges      []EdgeNow         `json:"edges"`      // in the order of the graph
 	TasksNow   []TaskNow         `json:"per_task"`
 	Batches    *Batches          `json:"batches,omitempty"`
+	Verdict    Verdict           `json:"verdict"`
+}
+
+// A Verdict says in a sentence or two what holds a topology up, or that nothing does.
+type Verdict struct {
+	Tone string `json:"tone"` // bad, warn, good, or empty
+	Text string `json:"text"`
 }
 
 // Doing is what tasks do.

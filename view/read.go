@@ -52,7 +52,7 @@ func Read(p *topology.Plan, id tuple.TaskID, m *metrics.Task) Task {
 		t.FailedTuples += m.Inputs[i].Failed.Load()
 	}
 	t.Acked, t.Dead, t.HandedBack, t.Abandoned = m.Acked.Load(), m.Dead.Load(), m.HandedBack.Load(), m.Abandoned.Load()
-	t.Open = m.Open()
+	t.Open, t.MostOpen = m.Open(), m.MaxPending.Load()
 	t.Messages = m.Messages.Load() + m.Untracked.Load()
 	t.Failed, t.Lost, t.TimedOut = m.Failed.Load(), m.Lost.Load(), m.TimedOut.Load()
 	t.ReplayedFailed, t.ReplayedLost, t.ReplayedTimeout = m.ReplayedFailed.Load(), m.ReplayedLost.Load(), m.ReplayedTimeout.Load()

@@ -48,6 +48,16 @@ type Run struct {
 	Streams   []Stream          `json:"streams,omitempty"`
 	Tasks     []Task            `json:"tasks"`
 	Batches   *Batches          `json:"batches,omitempty"` // of an exactly-once topology
+	Troubles  []Trouble         `json:"troubles,omitempty"`
+}
+
+// A Trouble is something that people should hear of first.
+type Trouble struct {
+	Kind      string    `json:"kind"` // died: how a component has done so the last time; stuck: a task is
+	Component string    `json:"component"`
+	Task      string    `json:"task"`
+	Text      string    `json:"text"`
+	At        time.Time `json:"at"` // stuck: since when
 }
 
 // A Stream is what a component emits.
@@ -71,6 +81,7 @@ type Task struct {
 	Counts
 	Throttled time.Duration `json:"throttled_ns"`          // in which it had to wait for room
 	WaitsFor  string        `json:"waits_for,omitempty"`   // the task without room, if it waits now
+	MostOpen  int64         `json:"most_open,omitempty"`   // messages that it may have open
 	Execute   *Histogram    `json:"execute,omitempty"`     // of a tuple
 	Complete  *Histogram    `json:"complete,omitempty"`    // of a message, from emission to its last ack, or to the commit of its batch
 	Own       []Own         `json:"own_metrics,omitempty"` // of its bolt
