@@ -399,6 +399,16 @@ func TestClusterWithSecret(t *testing.T) {
 	<-n.ended
 }
 
+// While a leader is chosen it is not said that voters are lost.
+func TestNoQuorumText(t *testing.T) {
+	member := func(votes bool, state string) memberJSON { return memberJSON{Votes: votes, State: state} }
+	require.Contains(t, noQuorum([]memberJSON{member(true, alive), member(true, dead), member(true, alive), member(false, alive)}),
+		"NO QUORUM: no node leads at the moment: 2 of 3 voters can be reached, and choose one.")
+	for _, all := range [][]memberJSON{nil, {member(true, alive), member(true, dead)}, {member(true, alive), member(true, dead), member(true, left)}} {
+		require.Contains(t, noQuorum(all), "more than half of the voters cannot be reached")
+	}
+}
+
 // Where nobody leads that is said loudly, and nothing is changed.
 func TestClusterWithoutQuorum(t *testing.T) {
 	tops := []*topology.Topology{endless()}

@@ -195,14 +195,26 @@ func membersCommand() *cobra.Command {
 		all := members(v)
 		var text strings.Builder
 		printMembers(&text, all)
-		return l.print(c, all, noQuorum(v)+text.String())
+		if v.Leader == 0 {
+			return l.print(c, all, noQuorum(all)+text.String())
+		}
+		return l.print(c, all, text.String())
 	})
 }
 
-// noQuorum is what is said of a cluster in which nothing can be changed, else nothing.
-func noQuorum(v *node.View) string {
-	if v.Leader != 0 {
-		return ""
+// noQuorum is what is said of a cluster in which nobody leads.
+func noQuorum(all []memberJSON) string {
+	voters, reached := 0, 0
+	for _, m := range all {
+		if m.Votes {
+			voters++
+			if m.State == alive {
+				reached++
+			}
+		}
+	}
+	if 2*reached > voters {
+		return fmt.Sprintf("NO QUORUM: no node leads at the moment: %d of %d voters can be reached, and choose one.\nWhat runs goes on, and nothing can be changed until then.\n\n", reached, voters)
 	}
 	return "NO QUORUM: no node leads, since more than half of the voters cannot be reached from here.\nWhat runs goes on, and nothing can be changed.\n\n"
 }

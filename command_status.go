@@ -136,7 +136,7 @@ func listCommand() *cobra.Command {
 				return json.NewEncoder(c.OutOrStdout()).Encode(s.Topologies)
 			}
 			if !s.Quorum {
-				fmt.Fprint(c.OutOrStdout(), noQuorum(&node.View{}))
+				fmt.Fprint(c.OutOrStdout(), noQuorum(s.Nodes))
 			}
 			printTopologies(c.OutOrStdout(), s.Topologies)
 			return nil
@@ -249,7 +249,7 @@ func (o *statusOptions) show(w io.Writer, s *statusJSON, one bool) error {
 		return json.NewEncoder(w).Encode(s)
 	}
 	if !s.Quorum {
-		fmt.Fprint(w, noQuorum(&node.View{}))
+		fmt.Fprint(w, noQuorum(s.Nodes))
 	}
 	if !one {
 		printTopologies(w, s.Topologies)

@@ -99,9 +99,11 @@ func (l *Log) Remove(node cluster.NodeID, done func(error)) {
 // lingering is how long raft may still use a connection to a server that was removed.
 const lingering = time.Second
 
-// TransferLeadership lets another voter lead, whichever has most of the log.
-func (l *Log) TransferLeadership(done func(error)) {
-	l.beside(func(time.Duration) raft.Future { return l.raft.LeadershipTransfer() }, done)
+// TransferLeadership lets another voter lead, at addr if it is not known by another address.
+func (l *Log) TransferLeadership(node cluster.NodeID, addr string, done func(error)) {
+	l.beside(func(time.Duration) raft.Future {
+		return l.raft.LeadershipTransferToServer(raft.ServerID(node.String()), l.added(node, addr))
+	}, done)
 }
 
 // admit counts a request, or says why not. A request that was admitted is done once.

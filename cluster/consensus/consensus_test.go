@@ -305,10 +305,10 @@ func TestWiped(t *testing.T) {
 func TestServers(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		all := n.cluster(t, 3)
-		require.NoError(t, all[0].do(all[0].log.TransferLeadership))
+		require.NoError(t, all[0].do(func(done func(error)) { all[0].log.TransferLeadership(all[1].node(), all[1].addr, done) }))
 		time.Sleep(3 * time.Second)
 		led := leader(t, all...)
-		require.False(t, all[0] == led)
+		require.True(t, all[1] == led)
 		voters := func(d *node) (v int) {
 			for _, s := range d.log.Servers() {
 				if s.Voter {

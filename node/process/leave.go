@@ -140,12 +140,16 @@ func (p *Process) onlyDrained(v *node.View) string {
 }
 
 // handOver lets another node lead, if this one does. Without it they would notice later.
-// If no other node votes yet, one that keeps data gets a vote first.
+// If none that may lead votes yet, one that keeps data gets a vote first.
 func (p *Process) handOver(ctx context.Context) {
 	p.mu.Lock()
-	me, members := p.leads.Me, p.members
+	me := p.leads.Me
 	p.mu.Unlock()
 	if !me {
+		return
+	}
+	v, err := p.view(ctx)
+	if err != nil {
 		return
 	}
 	wait := func(ask func(done func(error))) {
@@ -159,24 +163,40 @@ func (p *Process) handOver(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	var heir *cluster.Member
 	voters := p.voters()
+	next := heir(v.Members, p.self.Node, voters)
+	if next == nil {
+		return // nobody could keep the log, or all go
+	}
+	if !slices.Contains(voters, next.Node) {
+		wait(func(done func(error)) { p.keeper.AddVoter(next.Node, next.Addr, done) })
+	}
+	wait(func(done func(error)) { p.keeper.TransferLeadership(next.Node, next.Addr, done) })
+}
+
+// heir returns who is to lead after self; nil: nobody. One that leaves as well is not asked:
+// it would hand over in its turn, and who leads would change while nobody gains by it. Nor is
+// one that is drained, if there is another.
+func heir(members []node.MemberView, self cluster.NodeID, voters []cluster.NodeID) (best *node.MemberView) {
+	rank := func(m *node.MemberView) (n int) {
+		if m.Draining {
+			n += 2
+		}
+		if !slices.Contains(voters, m.Node) {
+			n++
+		}
+		return n
+	}
 	for i := range members {
 		m := &members[i]
-		if m.Node == p.self.Node || !m.Alive || !m.Keeps {
+		if m.Node == self || !m.Alive || !m.Keeps || m.Departs {
 			continue
 		}
-		if heir = m; slices.Contains(voters, m.Node) {
-			break
+		if best == nil || rank(m) < rank(best) {
+			best = m
 		}
 	}
-	if heir == nil {
-		return // nobody could keep the log
-	}
-	if !slices.Contains(voters, heir.Node) {
-		wait(func(done func(error)) { p.keeper.AddVoter(heir.Node, heir.Addr, done) })
-	}
-	wait(p.keeper.TransferLeadership)
+	return best
 }
 
 // dismissed waits until the others have agreed that this node is none of the log's any

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -115,6 +116,56 @@ func TestAllDepart(t *testing.T) {
 	}
 	require.NoError(t, <-ended)
 	require.NoError(t, <-ended)
+}
+
+// Who is to lead next is one that stays, best one that votes and has not been drained.
+func TestHeir(t *testing.T) {
+	const self, dead, departs, drained, mute, voter = 1, 2, 3, 4, 5, 6
+	member := func(n cluster.NodeID) node.MemberView {
+		m := node.MemberView{Member: cluster.Member{Home: cluster.Home{Node: n, Boot: 1}, Alive: n != dead, Keeps: true, Departs: n == departs}}
+		m.Draining = n == drained
+		return m
+	}
+	voters := []cluster.NodeID{self, dead, departs, drained, voter}
+	for _, tt := range []struct {
+		others []cluster.NodeID
+		want   cluster.NodeID
+	}{
+		{nil, 0},
+		{[]cluster.NodeID{dead, departs}, 0},
+		{[]cluster.NodeID{dead, departs, drained}, drained},
+		{[]cluster.NodeID{drained, mute}, mute},
+		{[]cluster.NodeID{dead, departs, drained, mute, voter}, voter},
+	} {
+		all := []node.MemberView{member(self)}
+		for _, n := range tt.others {
+			all = append(all, member(n))
+		}
+		got := heir(all, self, voters)
+		require.Equal(t, tt.want == 0, got == nil, tt.others)
+		if got != nil {
+			require.Equal(t, tt.want, got.Node, tt.others)
+		}
+	}
+	keeps := member(voter)
+	keeps.Keeps = false
+	require.Nil(t, heir([]node.MemberView{keeps}, self, voters), "it cannot keep the log")
+}
+
+// A node that leaves does not make one lead that leaves as well.
+func TestHandOverBesideOneThatLeaves(t *testing.T) {
+	a := start(t, Config{Data: t.TempDir()})
+	b := start(t, Config{Data: t.TempDir(), Join: []string{a.Addr()}})
+	until(t, a, "both are there", func(v *node.View) bool { return len(v.Members) == 2 && v.Leader == a.self.Node })
+	b.gossip.Depart()
+	until(t, a, "it is known to leave", func(v *node.View) bool {
+		return slices.ContainsFunc(v.Members, func(m node.MemberView) bool { return m.Node == b.self.Node && m.Departs })
+	})
+	a.handOver(t.Context())
+	v, err := a.view(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, a.self.Node, v.Leader)
+	require.Equal(t, []cluster.NodeID{a.self.Node}, a.voters(), "nor is it given a vote")
 }
 
 // The only node with a vote hands it on before it goes.
