@@ -313,8 +313,15 @@ func showLetter(out io.Writer, e *entryOf) {
 	fmt.Fprintf(out, "message    of %s, stream %s, emitted by %s\n", e.Component, e.Stream, e.Task)
 	fmt.Fprintf(out, "error      %s\n", oneLine(e.DeadLetter.Err, 1<<20))
 	fmt.Fprintf(out, "attempts   %d failed, %d were lost or timed out; replayed %s\n", e.Failures, e.Losses, amount.Of(e.Deaths-1, "time"))
+	kept := 0
 	for i, h := range e.History {
 		fmt.Fprintf(out, "%-10s %s\n", label(i, "history"), oneLine(h, 1<<20))
+		if h != "replayed" {
+			kept++
+		}
+	}
+	if all := e.Failures + e.Losses; all > kept {
+		fmt.Fprintf(out, "%-10s (the last %d of %s)\n", "", kept, amount.Of(all, "attempt"))
 	}
 	if e.Err != nil {
 		fmt.Fprintf(out, "values     %v\n", e.Err)

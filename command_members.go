@@ -88,6 +88,9 @@ func printMembers(w io.Writer, all []memberJSON) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t%s\n", oneLine(m.Name, 60), m.Addr, m.ID, m.Boot, votes, m.Tasks, state)
 	}
 	t.Flush()
+	if slices.ContainsFunc(all, func(m memberJSON) bool { return m.State == dead }) {
+		fmt.Fprintln(w, "\nA dead node that will not come back can be forgotten: egret forget NODE")
+	}
 }
 
 // find returns the node that somebody means: by its name, its address, its id or a

@@ -118,7 +118,7 @@ const guaranteeUsage = "at-most-once or at-least-once, of a topology that is not
 
 // tuning are those of them that a topology is also submitted with.
 func (o *runOptions) tuning(f *pflag.FlagSet) {
-	f.IntVar(&o.config.MaxPending, "max-pending", 65536, "open messages a spout task")
+	f.IntVar(&o.config.MaxPending, "max-pending", 65536, "open messages a spout task, and a tree of them (256, or an eighth of it) more")
 	f.IntVar(&o.replays, "max-replays", 8, "replays of a message that fails; 0: none, -1: for ever")
 	f.DurationVar(&o.config.MessageTimeout, "message-timeout", 30*time.Second, "without a word of a message, then it is replayed")
 	f.IntVar(&o.config.BatchSize, "batch-size", 50_000, "messages of a spout task in a batch, about; of an exactly-once topology")

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
+	"os/exec"
 	"runtime/debug"
 	"testing"
 	"testing/synctest"
@@ -15,6 +17,8 @@ import (
 
 	"github.com/egretstream/egret/bolt"
 	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/state/disk"
+	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
@@ -120,4 +124,37 @@ func TestTasksValue(t *testing.T) {
 	require.Equal(t, ExitDone, code)
 	require.Contains(t, out, "--parallel component=n,...")
 	require.NotContains(t, out, "[]")
+}
+
+// What is left out is said: attempts of a letter beyond those that are kept.
+func TestLettersSayWhatIsCut(t *testing.T) {
+	shown := func(failures int, history ...string) string {
+		var out bytes.Buffer
+		showLetter(&out, &disk.Entry{DeadLetter: &task.DeadLetter{ID: "1-1", Failures: failures, Deaths: 1, History: history}})
+		return out.String()
+	}
+	require.Contains(t, shown(9, "a", "b", "c", "d"), "\nhistory    a\n           b\n           c\n           d\n           (the last 4 of 9 attempts)\n")
+	require.Contains(t, shown(7, "a", "b", "replayed", "d"), "\n           (the last 3 of 7 attempts)\n")
+	require.NotContains(t, shown(3, "a", "b", "replayed", "d"), "attempts)")
+}
+
+// Who sees a dead node hears what can be done about it.
+func TestMembersSayWhatToDo(t *testing.T) {
+	var out bytes.Buffer
+	printMembers(&out, []memberJSON{{Name: "a", State: alive}, {Name: "b", State: left}})
+	require.NotContains(t, out.String(), "forget")
+	printMembers(&out, []memberJSON{{Name: "a", State: alive}, {Name: "b", State: dead}})
+	require.Contains(t, out.String(), "\nA dead node that will not come back can be forgotten: egret forget NODE\n")
+}
+
+// A node of dev that could not start ends all, with its code and what it has said last; one
+// that was up has not.
+func TestChildThatCannotStart(t *testing.T) {
+	err := exec.Command(os.Args[0], "-no-such-flag").Run()
+	n := child{name: "n1", last: "greet: http: address already in use", err: err}
+	require.EqualError(t, n.failed(), "node n1 could not start: greet: http: address already in use")
+	require.Equal(t, 2, exitCode(n.failed()))
+	n.up = true
+	require.NoError(t, n.failed())
+	require.NoError(t, (&child{err: errors.New("exit status 0")}).failed())
 }

@@ -32,7 +32,8 @@ type Config struct {
 	Guarantee *topology.Guarantee
 
 	// MaxPending is how many messages of one spout task may be open, that is neither
-	// done nor dead. Default 65,536.
+	// done nor dead. Messages that are tracked together (TreeSize, and at most an eighth
+	// of this) are emitted together, so there may be so many more. Default 65,536.
 	MaxPending int
 	// MaxPendingBytes bounds what a spout task keeps of open messages for replay.
 	// What values made with tuple.Any hold is not known and does not count. Default

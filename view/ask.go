@@ -113,7 +113,7 @@ type Letter struct {
 	Fields    []string          `json:"fields"`
 	Values    []json.RawMessage `json:"values"` // none if they cannot be read
 	Error     string            `json:"error"`
-	History   []string          `json:"history"` // how each attempt has ended, the last ones if there were many
+	History   []string          `json:"history"` // how attempts have ended: after each replay of the letter the last 4, and 64 in all; Failures and Losses count all
 	Failures  int               `json:"failures"`
 	Losses    int               `json:"losses"`
 	Replayed  int               `json:"replayed"` // so often, in vain

@@ -129,8 +129,8 @@ func (d *Detail) held() Verdict {
 	return Verdict{"warn", strings.Join(said, " ")}
 }
 
-// full says which spouts may have no more messages open. They are a little below what they
-// may have while new ones come.
+// full says which spouts may have no more messages open. While a tree of them is done and the
+// next one is not emitted, they are an eighth below what they may have.
 func (d *Detail) full(tasks []pair) Verdict {
 	var said []string
 	for i := range d.Components {
@@ -140,7 +140,7 @@ func (d *Detail) full(tasks []pair) Verdict {
 		for _, t := range tasks {
 			if t.now.Component == x.Component && t.now.MostOpen > 0 {
 				limit, n = max(limit, t.now.MostOpen), n+1
-				full = full || 10*t.now.Open >= 9*t.now.MostOpen
+				full = full || 8*t.now.Open >= 7*t.now.MostOpen
 			}
 		}
 		if full && n == 1 {
