@@ -130,7 +130,7 @@ func TestTasksValue(t *testing.T) {
 func TestLettersSayWhatIsCut(t *testing.T) {
 	shown := func(failures int, history ...string) string {
 		var out bytes.Buffer
-		showLetter(&out, &disk.Entry{DeadLetter: &task.DeadLetter{ID: "1-1", Failures: failures, Deaths: 1, History: history}})
+		showLetter(&out, &entryOf{Entry: disk.Entry{DeadLetter: &task.DeadLetter{ID: "1-1", Failures: failures, Deaths: 1, History: history}}})
 		return out.String()
 	}
 	require.Contains(t, shown(9, "a", "b", "c", "d"), "\nhistory    a\n           b\n           c\n           d\n           (the last 4 of 9 attempts)\n")

@@ -62,13 +62,14 @@ split      2             0       0 %   0 %      0       50 %       count/2  0   
 	out.Reset()
 	d := &now.Details[0]
 	d.Verdict = view.Verdict{Tone: "bad", Text: "count has died 561 times, last: panic\x1b[2J."}
-	d.Components[1].Counts.Restarts, d.Components[0].Counts.Dead = 561, 1234
+	d.Components[2].Counts.Restarts, d.Components[0].Counts.Dead = 561, 1234
 	(&topOptions{sort: "graph"}).print(&out, now)
 	require.Contains(t, out.String(), "NO QUORUM: nothing can be changed\nwords: count has died 561 times, last: panic [2J.\n\nNODE ")
 	require.Contains(t, out.String(), `
-COMPONENT  RESTARTS  DEAD   TASKS         RATE/S  LOAD  BUSIEST  QUEUED  THROTTLED  BY     FAILED/S  P50    P99
-lines      0         1,234  1             12,346  0 %   0 %      0       25 %       count  0         120µs  3.46ms
-count      561       0      3 (1 silent)  0.2     33 %  98 %     8,192   0 %        -      1.0       120µs  3.46ms
+COMPONENT  RESTARTS  DEAD   TASKS         RATE/S  LOAD  BUSIEST  QUEUED  THROTTLED  BY       FAILED/S  P50    P99
+lines      0         1,234  1             12,346  0 %   0 %      0       25 %       count    0         120µs  3.46ms
+split      0         0      2             0       0 %   0 %      0       50 %       count/2  0         -      -
+count      561       0      3 (1 silent)  0.2     33 %  98 %     8,192   0 %        -        1.0       120µs  3.46ms
 `)
 
 	out.Reset()
