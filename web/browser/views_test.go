@@ -103,6 +103,37 @@ func TestTabs(t *testing.T) {
 	p.clean()
 }
 
+// Who dies again and again is said before all else, whatever else there is to say.
+func TestTroubles(t *testing.T) {
+	w := newWorld()
+	url := serve(t, w, "", "")
+	p := open(t, words(url, ""), desk)
+	p.until(live + ` && document.querySelector(".verdict").textContent.startsWith("lines and split wait for count")`)
+	p.until(`document.querySelector(".box[data-component=count] .note").textContent === "bolt ×4, 3 restarts"`) // of which none is news
+	require.Zero(t, js[int](p, `document.querySelectorAll(".tab td[data-name=Restarts].bad").length`))
+	change(w, func() {
+		w.deaths = 561
+		w.err("top", "died", "panic in Execute: boom", "main.go:1", "", 561)
+		w.err("complaints", "stuck", "does not come back from Execute", "main.go:2", "", 1)
+		w.full = true
+	})
+	p.until(`/^top has died 561 times, the last time \d+.s ago: panic in Execute: boom\. 300.k attempts at messages are lost since it began\.$/.test(document.querySelector(".verdict").textContent)`)
+	p.until(`document.querySelectorAll(".verdict").length === 4`)
+	said := js[[]string](p, `[...document.querySelectorAll(".verdict")].map((x) => x.dataset.tone + ": " + x.textContent)`)
+	require.Regexp(t, `^bad: complaints/0 does not come back from Execute; it was found so \d+\Ws ago\.$`, said[1])
+	require.Contains(t, said[2], "warn: lines and split wait for count")
+	require.Equal(t, ": lines has as many messages open as max-pending allows, 1,000 a task: more are read when some of them are done.", said[3])
+	p.until(`document.querySelector(".box[data-component=top] .note").textContent === "died 561 times" && document.querySelector(".box[data-component=top]").dataset.tone === "bad"`)
+	p.until(`document.querySelector(".box[data-component=lines] .lost").textContent === "300\u00a0k lost"`)
+	require.Equal(t, []string{"561"}, js[[]string](p, `[...document.querySelectorAll(".tab td[data-name=Restarts].bad")].map((x) => x.textContent)`))
+	nothingOverlaps(p)
+	p.shot("troubles")
+	p.do(navigate(url + "/#/"))
+	p.do(navigate(words(url, "")))
+	p.until(`document.querySelector(".verdict").textContent.startsWith("top has died 561 times")`) // though it has not seen it happen
+	p.clean()
+}
+
 func TestBatches(t *testing.T) {
 	p := open(t, serve(t, newWorld(), "", "")+"/#/t/uses/batches", desk)
 	p.until(has("Attempt 3.2 is running, and waits for uses/1.") + ` && ` + has("writing") + ` && ` + has("1 a task died"))

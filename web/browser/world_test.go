@@ -41,6 +41,8 @@ type world struct {
 	quorum  bool
 	silent  bool // the third node does not answer
 	ended   bool
+	deaths  int64 // of top
+	full    bool  // the spout may have no more messages open
 	errors  []view.Error
 	letters []view.Letter
 	acted   []view.Action // but for previews
@@ -62,6 +64,9 @@ func newWorld() *world {
 	w.err("count", "died", "runtime error: index out of range [7] with length 7", "counting.(*counts).Execute(...)\n\t/src/counting/count.go:41\ntask.(*boltTask).execute(...)\n\t/src/task/bolt.go:212", `{"word": "whale"}`, 3)
 	w.err("count", "timed out", "3 trees got no verdict in 30s", "", "", 3)
 	w.err("top", "failed", evil, evil, evil, 1)
+	for i := range w.errors {
+		w.errors[i].Last = w.errors[i].Last.Add(-12 * time.Minute) // no news
+	}
 	for i := range 3 {
 		w.letters = append(w.letters, view.Letter{
 			ID: fmt.Sprint("lines/0-", 17+i), Component: "split", Task: fmt.Sprint("split/", i%2), Stream: "default", Fields: []string{"line", "number"},
@@ -78,7 +83,7 @@ func text(s string) json.RawMessage {
 
 func (w *world) err(component, kind, message, stack, tuple string, n int64) {
 	w.errors = append([]view.Error{{
-		Topology: "wordcount", Component: component, Task: component + "/1", Node: "10.0.0.2:7070", Kind: kind, Text: message, Stack: stack, Tuple: tuple,
+		Topology: "wordcount", Component: component, Task: component + "/0", Node: "10.0.0.2:7070", Kind: kind, Text: message, Stack: stack, Tuple: tuple,
 		First: time.Now().Add(-40 * time.Minute), Last: time.Now().Add(-12 * time.Second), Count: n,
 	}}, w.errors...)
 }
@@ -218,7 +223,10 @@ func each(r *view.Run, component string, change func(i int, t *view.Task)) {
 
 func (w *world) wordcount(now time.Time) view.Run {
 	r := w.run("wordcount", "running", now)
-	r.Settings = map[string]string{"file": "moby_dick.txt.gz", "spouts": "1", "top": "20", "timeout": "30s", "max pending": "10000"}
+	r.Settings = map[string]string{"file": "moby_dick.txt.gz", "spouts": "1", "top": "20", "timeout": "30s", "max-pending": "10000"}
+	if w.full {
+		r.Settings["max-pending"] = "1000"
+	}
 	if w.ended {
 		r.Status, r.Reason, r.Ended = "failed", "count/2 died 11 times in a minute", true
 	}
@@ -226,7 +234,7 @@ func (w *world) wordcount(now time.Time) view.Run {
 	each(&r, "lines", func(_ int, t *view.Task) {
 		t.Emitted = []int64{int64(s.messages)}
 		t.Messages, t.Acked, t.Open = int64(s.messages), int64(s.messages-s.open), int64(s.open)
-		t.Failed, t.Lost, t.TimedOut, t.ReplayedFailed, t.ReplayedLost, t.Dead = int64(s.failed*0.8), int64(s.failed*0.2), 3, int64(s.failed*0.8)-3, int64(s.failed*0.2), int64(len(w.letters))
+		t.Failed, t.Lost, t.TimedOut, t.ReplayedFailed, t.ReplayedLost, t.Dead = int64(s.failed*0.8), int64(s.failed*0.2)+534*w.deaths, 3, int64(s.failed*0.8)-3, int64(s.failed*0.2), int64(len(w.letters))
 		t.Throttled, t.WaitsFor = time.Duration(up*0.71), "split/0"
 		t.Complete = latencies(s.messages, s.slow, 3.4e6)
 	})
@@ -248,9 +256,13 @@ func (w *world) wordcount(now time.Time) view.Run {
 	})
 	each(&r, "top", func(_ int, t *view.Task) {
 		t.Executed, t.Execute = []int64{int64(9.3 * s.messages / 40)}, latencies(9.3*s.messages/40, 0, 2e3)
+		t.Restarts = w.deaths
 	})
 	each(&r, "complaints", func(_ int, t *view.Task) {
 		t.Executed, t.Execute = []int64{int64(s.messages / 300)}, latencies(s.messages/300, 0, 9e4)
+		if w.full {
+			t.Executed, t.Stuck = []int64{4711}, 1
+		}
 	})
 	return r
 }

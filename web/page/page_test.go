@@ -109,7 +109,7 @@ func TestContrast(t *testing.T) {
 		require.Len(t, colours, 14, name)
 		for _, pair := range strings.Fields("ink/paper soft/paper blue/paper green/paper warn/paper red/paper" +
 			" ink/sheet soft/sheet blue/sheet warn/sheet red/sheet sheet/blue sheet/red" + // in boxes, and buttons
-			" ink/blue-pale soft/blue-pale blue/blue-pale green/green-pale ink/green-pale soft/green-pale" + // on how busy a box is
+			" ink/blue-pale soft/blue-pale blue/blue-pale green/green-pale ink/green-pale soft/green-pale red/green-pale" + // on how busy a box is
 			" ink/warn-pale blue/warn-pale warn/warn-pale ink/red-pale blue/red-pale red/red-pale") {
 			text, on, _ := strings.Cut(pair, "/")
 			a, b := colours[text], colours[on]

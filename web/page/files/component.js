@@ -2,7 +2,7 @@
 
 import { el, put, text, attr, show, each, table } from "./dom.js";
 import { count, rate, share, span, quantile, many } from "./format.js";
-import { skew } from "./words.js";
+import { skew, reads } from "./words.js";
 import { taskColumns, facts } from "./tabs.js";
 import { Errors } from "./errors.js";
 
@@ -38,7 +38,7 @@ export class Component {
       for (const node of [...this.root.children].slice(2)) show(node, false);
       return;
     }
-    const source = c.kind === "spout" || c.kind === "queue";
+    const source = reads(c);
     text(this.about, `${c.kind}, ${many(c.tasks, "task")}. Rates and latencies of the last ${span(d.window_ns)}.`);
     show(this.cause, Boolean(c.cause));
     text(this.cause, c.cause ? `It waits for ${c.cause}, ${share(c.throttled).short} of its time.` : "");

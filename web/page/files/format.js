@@ -78,7 +78,7 @@ export const quantile = (latency, name) => (latency?.count ? time(latency[name])
 
 // since is how long ago a moment was, as of another.
 export function since(moment, now = Date.now()) {
-  const ms = Math.max(0, now - Date.parse(moment));
+  const ms = Math.max(0, now - new Date(moment));
   return { short: ms < 1000 ? "now" : time(1e9 * Math.floor(ms / 1000)).short + " ago", exact: new Date(moment).toLocaleString() };
 }
 

@@ -103,7 +103,8 @@ class Box {
     const load = this.source ? 0 : (c.load ?? 0);
     const bolt = c.kind === "bolt";
     text(r, c.kind === "coordinator" ? `batch ${batches ? batches.last + 1 : "–"}` : rate(c.rate).short);
-    text(busy, !bolt ? "" : `busy ${share(c.load).short}`);
+    text(busy, bolt ? `busy ${share(c.load).short}` : c.counts.lost ? `${brief(count(c.counts.lost))} lost` : "");
+    busy.classList.toggle("lost", !bolt && c.counts.lost > 0);
     text(queue, this.source ? `open ${brief(count(c.counts.open))}` : bolt ? `queue ${brief(count(c.counts.queued))}` : (batches?.now?.phase ?? ""));
     text(late, this.kind === "coordinator" ? "" : `p99 ${brief(quantile(this.source ? c.complete : c.execute, "p99_ns"))}`);
     this.fit(this.texts.name, this.name);
@@ -117,7 +118,7 @@ class Box {
     attr(this.full, "y", this.y + this.h * (1 - queued));
     attr(this.full, "height", this.h * queued);
     this.behind.forEach((b, i) => attr(b, "visibility", c.tasks > 2 - i ? "visible" : "hidden"));
-    const spoken = `${c.kind} ${c.component}: ${many(c.tasks, "task")}, ${rate(c.rate).short}${!bolt ? "" : `, busy ${share(c.load).short}, ${many(c.counts.queued, "tuple")} queued`}, ${says}`;
+    const spoken = `${c.kind} ${c.component}: ${many(c.tasks, "task")}, ${rate(c.rate).short}${!bolt ? (c.counts.lost ? `, ${many(c.counts.lost, "attempt")} lost since it began` : "") : `, busy ${share(c.load).short}, ${many(c.counts.queued, "tuple")} queued`}, ${says}`;
     attr(this.root, "aria-label", spoken);
     text(this.title, spoken);
   }
@@ -125,9 +126,11 @@ class Box {
   // says is the last line: what is wrong if something is, else what it is.
   says(c) {
     if (c.silent) return ["bad", `${many(c.silent, "task")} silent`];
+    const { restarts, lost } = c.counts;
+    if (c.died) return ["bad", restarts ? `died ${restarts === 1 ? "once" : `${brief(count(restarts))} times`}` : "died"];
     if (c.cause) return ["warn", `waits for ${c.cause}`];
-    if (c.failed_rate > 0) return ["bad", `${rate(c.failed_rate).short} failed`];
-    return ["", c.tasks > 1 ? `${this.kind} ×${c.tasks}` : this.kind];
+    if (c.failed_rate > 0) return ["bad", `${rate(c.failed_rate).short} ${lost ? "failed or lost" : "failed"}`];
+    return ["", (c.tasks > 1 ? `${this.kind} ×${c.tasks}` : this.kind) + (restarts ? `, ${many(restarts, "restart")}` : "")];
   }
 
   // fit writes what there is room for. All of it is in the title.

@@ -57,7 +57,7 @@ export function taskColumns(most, full) {
     full && n("p50", (t) => quantile(t.execute.count ? t.execute : t.complete, "p50_ns")),
     n("p99", (t) => quantile(t.execute.count ? t.execute : t.complete, "p99_ns"), "Of a tuple in your code, or of a message of a spout"),
     full && n("Failed", (t) => count(t.counts.failed_tuples + t.counts.failed + t.counts.lost + t.counts.timed_out), "Since its life began"),
-    full && n("Restarts", (t) => count(t.counts.restarts)),
+    full && { name: "Restarts", class: "n", title: "Red: it has died a moment ago", update: (td, t) => { put(td, t.known ? count(t.counts.restarts) : NONE); td.classList.toggle("bad", Boolean(t.died)); } },
     full && { name: "Waits for", update: (td, t) => { text(td, t.throttled >= 0.05 || t.waits_for ? `${t.waits_for || "room"}, ${share(t.throttled).short}` : ""); td.classList.toggle("slow", td.textContent !== ""); } },
   ].filter(Boolean);
 }

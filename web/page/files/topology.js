@@ -1,9 +1,10 @@
 // One topology: what it does, what holds it up, its graph, charts, and what is behind tabs.
 
-import { el, put, text, attr, show, sentence } from "./dom.js";
+import { el, put, text, attr, show, each, sentence } from "./dom.js";
 import { count, rate, span, quantile, many } from "./format.js";
-import { status, verdict, failures, replays, running, measured } from "./words.js";
+import { status, verdicts, failures, replays, running, measured } from "./words.js";
 import { Graph } from "./graph.js";
+import { Troubles } from "./troubles.js";
 import { Charts } from "./charts.js";
 import { Tabs } from "./tabs.js";
 import { Component } from "./component.js";
@@ -18,13 +19,14 @@ export class Topology {
     this.status = el("span", { class: "status" });
     this.about = el("span", { class: "soft" });
     this.actions = el("div", { class: "actions" });
-    this.verdict = el("p", { class: "verdict" });
+    this.verdicts = el("div", { class: "verdicts" });
+    this.troubles = new Troubles(topology, () => this.detail && this.draw());
     this.figures = new Figures();
     this.graph = new Graph();
     this.charts = new Charts();
     this.tabs = new Tabs(topology, who);
     this.loading = sentence("Waiting for the first numbers …");
-    this.shown = el("div", { class: "shown", hidden: true }, this.figures.root, this.verdict, this.graph.root, this.charts.root, this.tabs.root);
+    this.shown = el("div", { class: "shown", hidden: true }, this.figures.root, this.verdicts, this.graph.root, this.charts.root, this.tabs.root);
     this.panel = el("aside", { class: "panel", tabindex: "-1", hidden: true });
     this.root = el("div", { class: "topology" },
       el("div", { class: "sheet" }, el("div", { class: "head" }, el("h1", { text: topology }), this.status, this.about, this.actions), this.loading, this.shown), this.panel);
@@ -35,6 +37,7 @@ export class Topology {
   close() {
     document.removeEventListener("keydown", this.key);
     this.beside?.close();
+    this.troubles.close();
     this.charts.close();
     this.tabs.close();
   }
@@ -98,10 +101,15 @@ export class Topology {
     status(this.status, d);
     text(this.about, [d.guarantee, many(d.tasks, "task"), running(d, Date.parse(d.at)), d.window_ns ? `rates and latencies of the last ${span(d.window_ns)}` : ""].filter(Boolean).join(" · "));
     buttons(this.actions, d, this.who);
-    const v = verdict(d);
-    text(this.verdict, v.text);
-    attr(this.verdict, "data-tone", v.tone);
-    show(this.verdict, v.text !== "");
+    this.troubles.mark(d);
+    each(this.verdicts, verdicts(d).map((v, i) => ({ ...v, i })), (v) => v.i, () => {
+      const p = el("p", { class: "verdict" });
+      p.update = (v) => {
+        text(p, v.text);
+        attr(p, "data-tone", v.tone);
+      };
+      return p;
+    });
     this.figures.update(d);
     show(this.graph.root, Boolean(d.graph));
     if (d.graph) this.graph.update(d, this.chosen);

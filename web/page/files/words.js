@@ -1,7 +1,7 @@
 // Sentences that more than one view says.
 
 import { attr, text } from "./dom.js";
-import { count, share, list, many, time } from "./format.js";
+import { count, share, list, many, time, since } from "./format.js";
 
 const tones = { running: "good", done: "good", failed: "bad", refused: "bad" };
 
@@ -26,19 +26,31 @@ export const failures = (c) => `${count(c.failed).short} failed, ${count(c.lost)
 // replays says why messages came again.
 export const replays = (c) => `${count(c.replayed_failed).short} failed, ${count(c.replayed_lost).short} lost, ${count(c.replayed_timeout).short} timed out`;
 
-// verdict says what holds a topology up, or that nothing does: {tone, text}.
-export function verdict(d) {
-  if (d.ended) return { tone: "", text: `It has ${d.status === "failed" ? "failed" : "ended"}${d.reason ? ": " + d.reason : ""}. These are its last numbers.` };
-  if (!d.graph) return { tone: "warn", text: `It does not run yet${d.reason ? ": " + d.reason : "."}` };
-  if (d.silent) return { tone: "bad", text: `Nothing is known of ${many(d.silent, "task")}: look at the nodes.` };
-  const causes = new Set(d.components.map((c) => c.cause).filter(Boolean));
-  if (causes.size) return { tone: "warn", text: [...causes].map((cause) => held(d, cause)).join(" ") };
-  if (d.status !== "running") return { tone: "warn", text: `It is ${d.status}${d.reason ? ": " + d.reason : ""}.` };
+// verdicts say what is wrong with a topology, what matters most first, or that nothing is:
+// [{tone, text}, ...].
+export function verdicts(d) {
+  if (d.ended) return [{ tone: "", text: `It has ${d.status === "failed" ? "failed" : "ended"}${d.reason ? ": " + d.reason : ""}. These are its last numbers.` }];
+  if (!d.graph) return [{ tone: "warn", text: `It does not run yet${d.reason ? ": " + d.reason : "."}` }];
+  const all = [...(d.deaths ?? []).map((x) => ({ tone: "bad", text: dying(x, d) })), ...(d.stuck ?? []).map((e) => ({ tone: "bad", text: stuck(e, d) }))];
+  if (d.silent) all.push({ tone: "bad", text: `Nothing is known of ${many(d.silent, "task")}: look at the nodes.` });
+  if (d.status !== "running") all.push({ tone: "warn", text: `It is ${d.status}${d.reason ? ": " + d.reason : ""}.` });
+  for (const cause of new Set(d.components.map((c) => c.cause).filter(Boolean))) all.push({ tone: "warn", text: held(d, cause) });
+  all.push(...full(d));
+  if (all.length) return all;
   const bolts = d.components.filter((c) => c.kind === "bolt");
-  if (!d.window_ns || !bolts.length) return { tone: "", text: "" };
+  if (!d.window_ns || !bolts.length) return [];
   const most = bolts.reduce((a, b) => (b.busiest > a.busiest ? b : a));
-  return { tone: "good", text: `Nothing is held up. The busiest task is one of ${most.component}, ${share(most.busiest).short} of the time.` };
+  return [{ tone: "good", text: `Nothing is held up. The busiest task is one of ${most.component}, ${share(most.busiest).short} of the time.` }];
 }
+
+const ago = (moment, d) => since(moment, Date.parse(d.at)).short.replace(/^now$/, "just now");
+
+function dying(x, d) {
+  const lost = d.counts.lost ? ` ${many(d.counts.lost, "attempt at a message is", "attempts at messages are")} lost since it began.` : "";
+  return `${x.component} has died ${x.times === 1 ? "once" : `${count(x.times).short} times`}, ${x.times === 1 ? "" : "the last time "}${ago(x.at, d)}${x.error ? ": " + x.error : ""}.${lost}`;
+}
+
+const stuck = (e, d) => `${e.task} ${e.text}; it was found so ${ago(e.last, d)}.`;
 
 function held(d, cause) {
   const waiting = d.components.filter((c) => c.cause === cause);
@@ -47,6 +59,18 @@ function held(d, cause) {
   const slow = d.components.find((c) => c.component === cause);
   return `${names} ${waiting.length > 1 ? "wait" : "waits"} for ${cause}, up to ${share(most).short} of the time; its busiest task is busy ${share(slow?.busiest).short}, with ${many(slow?.counts.queued ?? 0, "tuple")} queued.`;
 }
+
+// full says which spouts read no more since as many messages are open as they may have.
+function full(d) {
+  const most = Number(d.settings?.["max-pending"]);
+  if (!(most > 0)) return [];
+  const spouts = d.components.filter((c) => reads(c) && d.per_task.some((t) => t.component === c.component && t.counts.open >= most));
+  if (!spouts.length) return [];
+  return [{ tone: "", text: `${list(spouts.map((c) => c.component))} ${spouts.length > 1 ? "have" : "has"} as many messages open as max-pending allows, ${count(most).exact} a task: more are read when some of them are done.` }];
+}
+
+// reads reports whether messages come in by a component.
+export const reads = (c) => c.kind === "spout" || c.kind === "queue";
 
 // skew says how unevenly tasks are used, if that is worth a sentence and known.
 export function skew(tasks) {
