@@ -2,8 +2,8 @@ package view
 
 import "time"
 
-// A Point is how a topology was at a moment, for charts. Its rates and latencies are those
-// since the point before.
+// A Point is how a topology was at a moment, for charts. Its rates and latencies are those of
+// the window that a Detail of that moment has, and so those of points overlap.
 type Point struct {
 	At         time.Time     `json:"at"`
 	Rate       float64       `json:"rate"`
@@ -12,6 +12,7 @@ type Point struct {
 	Open       int64         `json:"open"`
 	P50        time.Duration `json:"p50_ns"`
 	P99        time.Duration `json:"p99_ns"`
+	Batches    int           `json:"batches,omitempty"` // under way
 }
 
 // Point is how a topology is; false: there is none of that name.
@@ -19,7 +20,11 @@ func (c *Comparison) Point(topology string) (Point, bool) {
 	for i := range c.now.Runs {
 		if r := &c.now.Runs[i]; r.Topology == topology {
 			s, _ := c.summary(r)
-			return Point{At: c.now.At, Rate: s.Rate, DoneRate: s.DoneRate, FailedRate: s.FailedRate, Open: s.Counts.Open, P50: s.Complete.P50, P99: s.Complete.P99}, true
+			p := Point{At: c.now.At, Rate: s.Rate, DoneRate: s.DoneRate, FailedRate: s.FailedRate, Open: s.Counts.Open, P50: s.Complete.P50, P99: s.Complete.P99}
+			if r.Batches != nil && r.Batches.Now != nil {
+				p.Batches = len(r.Batches.Now.Batches)
+			}
+			return p, true
 		}
 	}
 	return Point{}, false

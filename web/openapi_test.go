@@ -60,7 +60,7 @@ var descriptions = map[string]described{
 		" detail (Detail) and point (Point), of the topology. broken (ErrorAnswer): there is no sample of this moment. ended (Detail): the topology has ended, and so has the stream." +
 		" At most 100 may look at a time."},
 	"GET /api/v1/topologies/{topology}": {does: "A topology, looked at closely.", answer: view.Detail{}},
-	"GET /api/v1/topologies/{topology}/history": {does: "How a topology was in the last hour, second by second.", query: []parameter{
+	"GET /api/v1/topologies/{topology}/history": {does: "How a topology was in the last hour, second by second, each time as of the window before it.", query: []parameter{
 		{name: "since", about: "Only what is younger: a moment of RFC 3339.", kind: "string"},
 	}, answer: []view.Point{}},
 	"GET /api/v1/topologies/{topology}/errors": {does: "What went wrong, the latest first.", answer: []view.Error{}},

@@ -151,7 +151,7 @@ func (w *watch) look(ctx context.Context) {
 		w.log.Warn("what runs cannot be looked at: " + err.Error())
 	}
 	if before != nil {
-		m.points = w.remember(before, now)
+		m.points = w.remember(before, now, m.Comparison)
 	}
 	w.latest = m
 	close(w.changed)
@@ -159,9 +159,10 @@ func (w *watch) look(ctx context.Context) {
 }
 
 // remember adds to the histories of the topologies of a sample, and forgets those of
-// topologies that are gone if there are too many. Caller must hold mu.
-func (w *watch) remember(before, now *view.Sample) map[string]view.Point {
-	points, c := map[string]view.Point{}, view.Compare(before, now)
+// topologies that are gone if there are too many. Before is the sample before now, and c what
+// is shown of now. Caller must hold mu.
+func (w *watch) remember(before, now *view.Sample, c *view.Comparison) map[string]view.Point {
+	points := map[string]view.Point{}
 	for i := range now.Runs {
 		r := &now.Runs[i]
 		if r.Ended && (runOf(before, r.Topology) == nil || runOf(before, r.Topology).Ended) {
