@@ -5,24 +5,28 @@ import { el, text, show } from "./dom.js";
 import { many } from "./format.js";
 import { ask, of } from "./api.js";
 
+// title asks, done is what has been asked for, and next what follows from it.
 const words = {
-  activate: { name: "Activate", title: (a) => `Let ${a.topology} read on?` },
-  deactivate: { name: "Deactivate", title: (a) => `Let ${a.topology} read nothing for now?` },
-  rebalance: { name: "Rebalance", title: (a) => `Rebalance ${a.topology}?` },
-  stop: { name: "Stop", title: (a) => `Stop ${a.topology}?` },
-  kill: { name: "Kill", title: (a) => `Kill ${a.topology}?`, danger: true },
-  drain: { name: "Drain", title: (a) => `Move all tasks away from ${a.node}?` },
-  undrain: { name: "Undrain", title: (a) => `Let ${a.node} have tasks again?` },
+  activate: { name: "Activate", title: (a) => `Let ${a.topology} read on?`, done: (a) => `${a.topology} reads on` },
+  deactivate: { name: "Deactivate", title: (a) => `Let ${a.topology} read nothing for now?`, done: (a) => `${a.topology} reads nothing for now`, next: "Activate lets it read on." },
+  rebalance: { name: "Rebalance", title: (a) => `Rebalance ${a.topology}?`, done: (a) => `${a.topology} is rebalanced`, next: "Until that is done its status is changing, and it can be cancelled." },
+  cancel: { name: "Cancel the rebalance", title: (a) => `Cancel the rebalance of ${a.topology}?`, done: (a) => `The rebalance of ${a.topology} is cancelled` },
+  stop: { name: "Stop", title: (a) => `Stop ${a.topology}?`, done: (a) => `${a.topology} stops`, next: "When it has ended its last numbers stay here until this page is closed." },
+  kill: { name: "Kill", title: (a) => `Kill ${a.topology}?`, done: (a) => `${a.topology} is killed`, next: "Its last numbers stay here until this page is closed.", danger: true },
+  drain: { name: "Drain", title: (a) => `Move all tasks away from ${a.node}?`, done: (a) => `${a.node} is drained`, next: "Undrain lets it have tasks again." },
+  undrain: { name: "Undrain", title: (a) => `Let ${a.node} have tasks again?`, done: (a) => `${a.node} may have tasks again` },
 };
 
-// buttons are those of a topology, for who may act.
+// buttons are those of a topology, for who may act. One that makes no sense now says why.
 export function buttons(place, d, who) {
-  const all = !who.act || d.ended ? [] : d.cluster ? [d.status === "inactive" ? "activate" : "deactivate", "rebalance", "kill"] : ["stop", "kill"];
-  const key = all.join(" ") + (d.cluster && !d.quorum ? " none" : "");
+  const all = !who.act || d.ended ? [] : !d.cluster ? ["stop", "kill"] : [d.status === "inactive" ? "activate" : "deactivate", d.status === "changing" ? "cancel" : "rebalance", "kill"];
+  const why = (word) => (d.cluster && !d.quorum ? "Nothing can be changed without a quorum" : d.status === "ending" && (d.cluster || word === "stop") ? "It is ending already" : d.status === "waiting" && word === "rebalance" ? "It does not run yet" : null);
+  const key = all.map((word) => word + (why(word) ?? "")).join("\n");
   if (place.dataset.key !== key) {
     place.dataset.key = key;
-    const stuck = d.cluster && !d.quorum;
-    place.replaceChildren(...all.map((word) => el("button", { class: "button", "data-word": word, text: words[word].name, disabled: stuck, title: stuck ? "Nothing can be changed without a quorum" : null, onclick: () => act(word, place.detail) })));
+    const focused = place.contains(document.activeElement) ? document.activeElement.dataset.word : null;
+    place.replaceChildren(...all.map((word) => el("button", { class: "button", "data-word": word, text: words[word].name, disabled: why(word) !== null, title: why(word), "aria-label": why(word) && `${words[word].name}: ${why(word)}`, onclick: () => act(word, place.detail) })));
+    if (focused) place.querySelector(`[data-word="${focused}"]`)?.focus();
     if (!who.act) place.append(el("span", { class: "soft", text: "You may look only" }));
   }
   place.detail = d;
@@ -34,7 +38,8 @@ function act(word, d) {
 }
 
 // A dialog is gone when it is closed; Escape closes it, and focus goes back to where it was.
-function dialog(title) {
+// done gives [title, what follows] when it was carried out.
+function dialog(title, done) {
   const heading = el("h2", { id: "asked", text: title });
   const body = el("div");
   const wrong = el("p", { class: "wrong", role: "alert", hidden: true });
@@ -49,13 +54,13 @@ function dialog(title) {
     text(wrong, e.message);
     show(wrong, true);
   };
-  return { root, body, yes, no, wrong, fail };
+  return { root, heading, body, yes, no, wrong, fail, done };
 }
 
 // confirm asks what an action would do, shows it, and does it if that is wanted.
 export async function confirm(action) {
   const w = words[action.do];
-  const d = dialog(w.title(action));
+  const d = dialog(w.title(action), () => [w.done(action), w.next]);
   text(d.yes, w.name);
   d.yes.classList.toggle("danger", Boolean(w.danger));
   d.body.append(el("p", { class: "soft", text: "Asking what that would do …" }));
@@ -76,7 +81,9 @@ async function carry(d, doing) {
   show(d.wrong, false);
   try {
     const effect = await doing();
-    d.body.replaceChildren(...told(effect));
+    const [title, next] = d.done();
+    text(d.heading, title);
+    d.body.replaceChildren(...told(effect), ...(next ? [el("p", { class: "soft", text: next })] : []));
     d.yes.remove();
     text(d.no, "Close");
     d.no.focus();
@@ -116,7 +123,7 @@ function rebalance(d) {
 // settle replays or drops dead letters.
 export function settle(topology, word, ids, done) {
   const letters = many(ids.length, "dead letter");
-  const d = dialog(word === "replay" ? `Replay ${letters}?` : `Drop ${letters}?`);
+  const d = dialog(word === "replay" ? `Replay ${letters}?` : `Drop ${letters}?`, () => [word === "replay" ? "They are replayed" : "They are dropped"]);
   d.body.append(el("p", { text: word === "replay" ? "They go to the component that they died in once more, as new messages." : "They are deleted, and nothing of them is left." }));
   text(d.yes, word === "replay" ? "Replay" : "Drop");
   d.yes.classList.toggle("danger", word === "drop");
