@@ -37,6 +37,29 @@ func TestKill(t *testing.T) {
 	p.click(`dialog .danger`)
 	p.until(`document.querySelector("dialog .actions").textContent === "Close"`)
 	change(w, func() { require.Equal(t, []view.Action{{Do: "kill", Topology: "wordcount"}}, w.acted) })
+	require.Equal(t, "wordcount is killed", p.text("dialog h2"))
+	p.until(has("Its last numbers stay here until this page is closed."))
+	p.shot("killed")
+	p.keys(kb.Enter)
+	p.until(`[...document.querySelectorAll(".actions button[data-word]")].every((b) => b.disabled && b.title === "It is ending already") && ` + has("It is ending."))
+	p.shot("ending")
+	p.clean()
+}
+
+// A rebalance that waits says for what, and can be called off.
+func TestCancel(t *testing.T) {
+	w := newWorld()
+	w.changes = true
+	p := open(t, words(serve(t, w, "", ""), ""), desk)
+	p.until(has("It is changing: rebalance waits until nothing is open (6 tasks)."))
+	p.shot("changing")
+	p.click(`.actions button[data-word=cancel]`)
+	p.until(asked + ` && ` + has("its tasks stay where they are"))
+	p.click(`dialog .main`)
+	p.until(`document.querySelector("dialog h2").textContent === "The rebalance of wordcount is cancelled"`)
+	change(w, func() { require.Equal(t, []view.Action{{Do: "cancel", Topology: "wordcount"}}, w.acted) })
+	p.keys(kb.Escape)
+	p.until(`document.querySelector(".actions button[data-word=rebalance]")`)
 	p.clean()
 }
 
@@ -161,7 +184,7 @@ func TestNothingBecomesHTML(t *testing.T) {
 	p := open(t, url, desk)
 	for _, at := range []string{"/#/", "/#/t/wordcount/errors", "/#/t/wordcount/letters", "/#/t/wordcount/open", "/#/t/wordcount/s/split/default", "/#/t/" + escaped, "/#/t/" + escaped + "/c/" + escaped, "/#/t/" + escaped + "/s/in/default", "/#/t/%3Cimg%20src%3Dx%20onerror%3Dalert(3)%3E"} {
 		p.do(navigate(url + at))
-		p.until(`["live", "refused"].includes(document.querySelector("#connection").dataset.state)`)
+		p.until(`["live", "none"].includes(document.querySelector("#connection").dataset.state)`)
 		if at == "/#/t/wordcount/s/split/default" {
 			p.click(`.tap .main`)
 		}
@@ -227,7 +250,7 @@ func TestLogin(t *testing.T) {
 	const all, eyes = "everything-is-allowed", "only-looking-is-allowed"
 	url := serve(t, w, all, eyes)
 	p := open(t, words(url, ""), desk)
-	p.until(`document.querySelector("#token")`)
+	p.until(`document.activeElement === document.querySelector("#token") && document.querySelector("#connection").textContent === "Not logged in" && document.querySelector("#eyes").hidden`)
 	p.shot("login")
 	p.do(setValue("#token", "wrong"))
 	p.keys(kb.Enter)
@@ -235,7 +258,7 @@ func TestLogin(t *testing.T) {
 	p.do(setValue("#token", eyes))
 	p.keys(kb.Enter)
 	p.until(live + ` && document.querySelectorAll(".graph .box").length === 5`)
-	p.until(has("You may look only"))
+	p.until(has("You may look only") + ` && !document.querySelector("#eyes").hidden`)
 	require.Zero(t, js[int](p, `document.querySelectorAll(".actions button[data-word]").length`))
 	require.Equal(t, 403, js[int](p, `fetch("/api/v1/actions", {method: "POST", headers: {"Content-Type": "application/json"}, body: '{"do": "kill", "topology": "wordcount"}'}).then((r) => r.status)`))
 	require.NotContains(t, js[string](p, `document.cookie`), "egret")

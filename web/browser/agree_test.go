@@ -129,7 +129,7 @@ func shows(p *page, s *egret.Stats, sink int64) {
 	got := js[map[string]string](p, figures)
 	delete(got, "Latency, p50") // of a window in which nothing was done, or not yet
 	rest := func(figure string) string { return figure[strings.Index(figure, " | "):] }
-	for _, name := range []string{"In", "Done", "Failed"} { // before it are rates
+	for _, name := range []string{"In", "Done", "Failed or lost attempts"} { // before it are rates
 		got[name] = rest(got[name])
 	}
 	var failed, lost, late int64
@@ -137,24 +137,24 @@ func shows(p *page, s *egret.Stats, sink int64) {
 		failed, lost, late = failed+x.ReplayedFailed, lost+x.ReplayedLost, late+x.ReplayedTimeout
 	}
 	require.Equal(p.t, map[string]string{
-		"In":           " | " + amount(s.Messages) + " messages",
-		"Done":         " | " + amount(s.Acked) + " in all",
-		"Open":         amount(s.Open) + " | not done yet",
-		"Failed":       fmt.Sprintf(" | %s failed, %d lost, %d timed out", amount(s.Failed), s.Lost, s.TimedOut),
-		"Replayed":     fmt.Sprintf("%s | %s failed, %d lost, %d timed out", amount(s.Replayed), amount(failed), lost, late),
-		"Dead letters": amount(s.Dead) + " | given up",
+		"In":                      " | " + amount(s.Messages) + " messages",
+		"Done":                    " | " + amount(s.Acked) + " in all",
+		"Open":                    amount(s.Open) + " | not done yet",
+		"Failed or lost attempts": fmt.Sprintf(" | %s failed, %d lost, %d timed out", amount(s.Failed), s.Lost, s.TimedOut),
+		"Replayed":                fmt.Sprintf("%s | %s failed, %d lost, %d timed out", amount(s.Replayed), amount(failed), lost, late),
+		"Dead letters":            amount(s.Dead) + " | given up",
 	}, got)
 	for _, component := range []string{"in", "mid", "out"} {
 		p.click(fmt.Sprintf(`.box[data-component=%s]`, component))
 		p.until(fmt.Sprintf(`document.querySelector(".panel h2").textContent === %q`, component))
 		want := map[string]int64{"Restarts": 0, "Stuck": 0, "Refused": 0}
 		if component == "in" {
-			for name, n := range map[string]int64{"Messages": s.Messages, "Done": s.Acked, "Failed": s.Failed, "Lost": s.Lost, "Timed out": s.TimedOut, "Replayed": s.Replayed, "Dead": s.Dead, "Handed back": 0, "Abandoned": s.Abandoned} {
+			for name, n := range map[string]int64{"Messages": s.Messages, "Done": s.Acked, "Failed attempts": s.Failed, "Lost attempts": s.Lost, "Timed out attempts": s.TimedOut, "Replayed": s.Replayed, "Dead": s.Dead, "Handed back": 0, "Abandoned": s.Abandoned} {
 				want[name] = n
 			}
 		} else {
 			want["Executed"] = tasks(component, func(x *egret.TaskStat) int64 { return x.Inputs[0].Executed })
-			want["Failed tuples"] = tasks(component, func(x *egret.TaskStat) int64 { return x.Inputs[0].Failed })
+			want["Failed executions"] = tasks(component, func(x *egret.TaskStat) int64 { return x.Inputs[0].Failed })
 			want["Retained now"] = 0
 			says := p.text(fmt.Sprintf(`.edge[data-to=%s] title`, component))
 			require.Contains(p.t, says, " "+amount(want["Executed"])+" tuples in all")

@@ -47,6 +47,10 @@ func TestGraph(t *testing.T) {
 	p.until(`/^\d[\d.]*\u00a0k\/s$/.test(document.querySelector(".edge[data-to=count] .rate").textContent)`)
 	require.Contains(t, p.text(".edge[data-to=count] title"), "a second")
 	require.Contains(t, p.text(".head"), "rates and latencies of the last")
+	require.Regexp(t, `: \d[\d.]*.k/s, `, js[string](p, `document.querySelector(".edge[data-to=count]").getAttribute("aria-label")`)) // as it is written
+
+	// Charts are of the same window as the figures above.
+	p.until(`document.querySelector("figcaption output").textContent === document.querySelector(".figures .big").textContent && document.querySelector("figcaption output").title === document.querySelector(".figures .big").title`)
 
 	// Numbers move in the elements that are there.
 	before := js[string](p, `(window.node = document.querySelector(".figures dd.big")).textContent`)
@@ -93,13 +97,22 @@ func TestTabs(t *testing.T) {
 	p.until(has("a new one") + ` && document.querySelector(".errors li:nth-child(4) details").open`)
 
 	p.click(`.tabs a[data-tab=open]`)
-	p.until(`document.querySelectorAll(".tab tbody tr").length === 3`)
+	p.until(`document.querySelectorAll(".tab tbody tr").length === 4`)
 	p.until(`/count\/2 on 10\.0\.0\.3:7070: in Execute for 1.m \d+.s/.test(document.querySelector(".places li").textContent)`)
 	p.until(`document.querySelector(".tab td").title.includes("tree 9223372036854775813 ")`) // all its digits
+	p.until(`/^The oldest 52 of 2,\d+, and where they are\.$/.test(document.querySelector(".tab .soft").textContent)`)
 	p.shot("open")
+	p.click(`.tab .more:not([hidden])`) // replays that are like each other are one row, until they are asked for
+	p.until(`document.querySelectorAll(".tab tbody tr").length === 38`)
+	p.click(`.tab .more:not([hidden])`)
+	p.until(`document.querySelectorAll(".tab tbody tr").length === 4`)
 	p.click(`.tabs a[data-tab=settings]`)
 	p.until(has("moby_dick.txt.gz"))
 	p.shot("settings")
+	p.do(navigate(words(js[string](p, `location.origin`), "/constructor"))) // a word that every object of a browser knows
+	p.until(`document.querySelector(".tabs a[data-tab=tasks]").getAttribute("aria-current") === "page" && document.querySelectorAll(".tab tbody tr").length === 9`)
+	require.Regexp(t, `^attempts, 47\d lost, 3 timed out$`, p.text(".tab td[data-name=Failed] small"))
+	require.Equal(t, "executions", p.text(".tab tr:nth-child(2) td[data-name=Failed] small"))
 	p.clean()
 }
 
@@ -124,7 +137,7 @@ func TestTroubles(t *testing.T) {
 	require.Contains(t, said[2], "warn: lines and split wait for count")
 	require.Equal(t, ": lines has as many messages open as max-pending allows, 1,000 a task: more are read when some of them are done.", said[3])
 	p.until(`document.querySelector(".box[data-component=top] .note").textContent === "died 561 times" && document.querySelector(".box[data-component=top]").dataset.tone === "bad"`)
-	p.until(`document.querySelector(".box[data-component=lines] .lost").textContent === "300\u00a0k lost"`)
+	p.until(`[...document.querySelectorAll(".box[data-component=lines] text")].some((x) => x.textContent === "300\u00a0k lost")`)
 	require.Equal(t, []string{"561"}, js[[]string](p, `[...document.querySelectorAll(".tab td[data-name=Restarts].bad")].map((x) => x.textContent)`))
 	nothingOverlaps(p)
 	p.shot("troubles")
@@ -136,8 +149,11 @@ func TestTroubles(t *testing.T) {
 
 func TestBatches(t *testing.T) {
 	p := open(t, serve(t, newWorld(), "", "")+"/#/t/uses/batches", desk)
-	p.until(has("Attempt 3.2 is running, and waits for uses/1.") + ` && ` + has("writing") + ` && ` + has("1 a task died"))
+	p.until(has("Attempt 3.2 is running, and waits for uses/1.") + ` && ` + has("writing") + ` && ` + has("a task died 1×"))
 	p.until(`document.querySelectorAll(".tab tbody tr").length === 2`)
+	p.until(has("Batches under way") + ` && document.querySelectorAll(".figures > div")[3].textContent === "Batches under way2of 10\u00a0k messages"`)
+	require.Equal(t, "Rounds begun anew3"+"a task died 1×, a batch failed 2×", p.text(".figures > div:nth-child(6)"))
+	require.NotContains(t, p.text(".charts"), "Open messages")
 	nothingOverlaps(p)
 	p.shot("batches")
 	p.clean()
@@ -184,7 +200,7 @@ func TestStates(t *testing.T) {
 	w := newWorld()
 	url := serve(t, w, "", "")
 	p := open(t, url+"/#/t/nowhere", desk)
-	p.until(has(`there is no topology "nowhere"`) + ` && ` + has("See what there is."))
+	p.until(has("nowhere has ended or was killed, or there never was a topology of that name.") + ` && ` + has("See what there is.") + ` && document.querySelector("#connection").textContent === "Not here"`)
 	p.shot("unknown")
 	p.do(navigate(url + "/#/t/waiting"))
 	p.until(has("It does not run yet: no node runs a program that has it"))
@@ -199,7 +215,12 @@ func TestStates(t *testing.T) {
 	p.until(has("Nothing is known of 1 task") + ` && document.querySelector(".actions button").disabled`)
 	p.shot("silent")
 
-	change(w, func() { w.silent, w.quorum, w.ended = false, true, true })
+	change(w, func() { w.gone = true })
+	p.do(navigate(url + "/#/"))
+	p.until(has("it is dead. If it does not come back: egret forget 10.0.0.2:7070"))
+	p.shot("dead-node")
+	p.do(navigate(words(url, "")))
+	change(w, func() { w.silent, w.quorum, w.ended, w.gone = false, true, true, false })
 	p.until(has("It has failed: count/2 died 11 times in a minute. These are its last numbers."))
 	p.until(`document.querySelector("#connection").dataset.state === "ended"`)
 	p.shot("ended")

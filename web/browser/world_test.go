@@ -42,6 +42,9 @@ type world struct {
 	silent  bool // the third node does not answer
 	ended   bool
 	deaths  int64 // of top
+	changes bool  // a rebalance waits
+	kills   bool  // it is being killed
+	gone    bool  // the second node is dead
 	full    bool  // the spout may have no more messages open
 	errors  []view.Error
 	letters []view.Letter
@@ -187,6 +190,9 @@ func (w *world) sample(now time.Time) *view.Sample {
 	if w.silent {
 		s.Nodes[2].Silent = "it has not answered within 1s"
 	}
+	if w.gone {
+		s.Nodes[1].Alive, s.Nodes[1].Silent = false, "it is dead"
+	}
 	if w.local {
 		s.Cluster, s.Nodes = "", s.Nodes[:1]
 		s.Nodes[0].Node, s.Nodes[0].Leads, s.Nodes[0].Votes = "local", false, false
@@ -224,6 +230,12 @@ func each(r *view.Run, component string, change func(i int, t *view.Task)) {
 func (w *world) wordcount(now time.Time) view.Run {
 	r := w.run("wordcount", "running", now)
 	r.Settings = map[string]string{"file": "moby_dick.txt.gz", "spouts": "1", "top": "20", "timeout": "30s", "max-pending": "10000"}
+	switch {
+	case w.kills:
+		r.Status = "ending"
+	case w.changes:
+		r.Status, r.Reason = "changing", "rebalance waits until nothing is open (6 tasks)"
+	}
 	if w.full {
 		r.Settings["max-pending"] = "1000"
 	}
@@ -273,7 +285,7 @@ func (w *world) uses(now time.Time) view.Run {
 	n := w.at(now).messages / 4
 	tx := uint64(n / 5000)
 	r.Batches = &view.Batches{
-		Last: int64(tx), Committed: int64(tx), Messages: int64(tx) * 5000, Keys: int64(tx) * 1900, Failed: 2, Rounds: map[string]int64{"a task died": 1, "a batch failed": 2},
+		Last: int64(tx), Committed: int64(tx), Messages: int64(tx) * 5000, Keys: int64(tx) * 1900, Failed: 2, Rounds: map[string]int64{"start": 1, "death": 1, "failure": 2},
 		Latency: metrics.Latency{Count: int64(tx), P50: 84 * time.Millisecond, P99: 260 * time.Millisecond, P999: 400 * time.Millisecond, Longest: time.Second},
 		Now: &metrics.BatchesNow{Attempt: "3.2", Phase: "running", Missing: []string{"uses/1"}, Batches: []metrics.BatchInfo{
 			{Tx: tx + 1, Stage: "writing", Messages: 5000, Age: 61 * time.Millisecond}, {Tx: tx + 2, Stage: "processing", Messages: 5000, Age: 22 * time.Millisecond},
@@ -306,11 +318,18 @@ func (w *world) Oldest(_ context.Context, topology string, n int) ([]view.Tree, 
 		return nil, nil
 	}
 	age := time.Since(w.began) + 93*time.Second
-	return []view.Tree{
+	all := []view.Tree{
 		{Task: "lines/0", Node: "10.0.0.1:7070", Tree: 1<<63 + 5, Messages: 1, Message: `("Call me Ishmael.", 4711)`, Age: age, Silent: age, Places: []view.Place{{Task: "count/2", Node: "10.0.0.3:7070", During: "Execute", Inside: age, Hand: true}}},
 		{Task: "lines/0", Node: "10.0.0.1:7070", Tree: 77, Messages: 8, Replay: true, Message: `("` + evil + `", 4712)`, Age: 4 * time.Second, Silent: 400 * time.Millisecond, Places: []view.Place{{Task: "count/2", Node: "10.0.0.3:7070", Queued: 12}, {Task: "split/1", Node: "10.0.0.2:7070", Unsent: 40}}},
 		{Task: "lines/0", Node: "10.0.0.1:7070", Tree: 78, Messages: 8, Message: `("Some years ago", 4713)`, Age: time.Second, Silent: time.Second, Places: []view.Place{}},
-	}, nil
+	}
+	for i := range 35 {
+		all = append(all, view.Tree{
+			Task: "lines/0", Node: "10.0.0.1:7070", Tree: uint64(100 + i), Messages: 1, Replay: true, Message: fmt.Sprintf(`("whale %d", %d)`, i, 5000+i), Error: "failed: no whales, please", Age: time.Second,
+			Silent: time.Second, Places: []view.Place{{Task: "split/1", Node: "10.0.0.2:7070", Queued: 1}},
+		})
+	}
+	return all, nil
 }
 
 func (w *world) Tap(ctx context.Context, t view.Tap, yield func(*view.Tapped) bool) error {
@@ -375,7 +394,11 @@ func (w *world) Act(_ context.Context, a *view.Action) (*view.Effect, error) {
 		w.acted = append(w.acted, *a)
 	}
 	switch a.Do {
+	case "cancel":
+		w.changes = w.changes && a.Preview
+		return &view.Effect{Done: !a.Preview, Text: a.Topology + ": its tasks stay where they are."}, nil
 	case "kill":
+		w.kills = !a.Preview
 		return &view.Effect{Done: !a.Preview, Text: "All 9 tasks of " + a.Topology + " end at once. 2,841 messages are open and will not be finished."}, nil
 	case "rebalance":
 		return &view.Effect{Done: !a.Preview, Text: "count gets 6 tasks instead of 4. The topology becomes quiet first; 3 tasks move.", Moves: []view.Move{

@@ -46,7 +46,7 @@ export class Component {
     this.doing.facts([
       [source ? "Messages" : "Executed", rate(c.rate)], ["Busy, mean", share(c.load)], ["Busy, busiest task", share(c.busiest)],
       ["Waits for room", share(c.throttled)], source ? ["Open", count(c.counts.open)] : ["Queue", count(c.counts.queued)],
-      [source ? "Done after, p50" : "In your code, p50", quantile(late, "p50_ns")], ["p99", quantile(late, "p99_ns")], ["Longest", quantile(late, "longest_ns")], ["Failed", rate(c.failed_rate)],
+      [source ? "Done after, p50" : "In your code, p50", quantile(late, "p50_ns")], ["p99", quantile(late, "p99_ns")], ["Longest", quantile(late, "longest_ns")], [source ? "Failed or lost attempts" : "Failed executions", rate(c.failed_rate)],
     ].filter(([name]) => !source || !name.startsWith("Busy")));
     const mine = d.per_task.filter((t) => t.component === this.name);
     this.most = Math.max(...mine.map((t) => t.rate), 0);
@@ -58,8 +58,8 @@ export class Component {
     this.own.facts((c.own_metrics ?? []).map((o) => [o.name, own(o)]));
     const n = c.counts;
     const totals = source
-      ? [["Messages", n.messages], ["Done", n.acked], ["Failed", n.failed], ["Lost", n.lost], ["Timed out", n.timed_out], ["Replayed", n.replayed_failed + n.replayed_lost + n.replayed_timeout], ["Dead", n.dead], ["Handed back", n.handed_back], ["Abandoned", n.abandoned]]
-      : [["Executed", d.edges.reduce((all, e) => all + (e.to === this.name ? e.total : 0), 0)], ["Failed tuples", n.failed_tuples], ["Retained now", n.held]];
+      ? [["Messages", n.messages], ["Done", n.acked], ["Failed attempts", n.failed], ["Lost attempts", n.lost], ["Timed out attempts", n.timed_out], ["Replayed", n.replayed_failed + n.replayed_lost + n.replayed_timeout], ["Dead", n.dead], ["Handed back", n.handed_back], ["Abandoned", n.abandoned]]
+      : [["Executed", d.edges.reduce((all, e) => all + (e.to === this.name ? e.total : 0), 0)], ["Failed executions", n.failed_tuples], ["Retained now", n.held]];
     this.sinceBegan.facts([...totals, ["Restarts", n.restarts], ["Stuck", n.stuck], ["Refused", n.refused]].map(([name, x]) => [name, count(x)]));
   }
 

@@ -22,7 +22,7 @@ function scaled(x, units) {
   return [digits(x), units[i]];
 }
 
-const grouped = (x) => x.toLocaleString("en-US", { maximumFractionDigits: 3 });
+const { format: grouped } = new Intl.NumberFormat("en-US", { maximumFractionDigits: 3 }); // toLocaleString makes one each time
 
 // count is a number of things.
 export function count(n = 0) {

@@ -21,6 +21,9 @@ export class Graph {
   constructor() {
     this.root = el("div", { class: "graph", tabindex: 0, role: "group" });
     this.drawn = "";
+    this.root.addEventListener("scroll", () => this.fade(), { passive: true });
+    this.sized = new ResizeObserver(() => this.fade());
+    this.sized.observe(this.root);
   }
 
   update(d, chosen) {
@@ -55,6 +58,18 @@ export class Graph {
     attr(this.root, "aria-label", `Graph of ${d.topology}`);
     this.root.replaceChildren(picture);
     for (const e of this.edges.values()) e.measure();
+    this.fade();
+  }
+
+  close() {
+    this.sized.disconnect();
+  }
+
+  // fade shows at which sides there is more of it.
+  fade() {
+    const { scrollLeft: left, scrollWidth, clientWidth } = this.root;
+    const right = scrollWidth - clientWidth - left;
+    attr(this.root, "data-more", left > 1 && right > 1 ? "both" : left > 1 ? "left" : right > 1 ? "right" : null);
   }
 
   // focus goes back to what was open.
@@ -104,7 +119,7 @@ class Box {
     const bolt = c.kind === "bolt";
     text(r, c.kind === "coordinator" ? `batch ${batches ? batches.last + 1 : "–"}` : rate(c.rate).short);
     text(busy, bolt ? `busy ${share(c.load).short}` : c.counts.lost ? `${brief(count(c.counts.lost))} lost` : "");
-    busy.classList.toggle("lost", !bolt && c.counts.lost > 0);
+    busy.classList.toggle("lost", !bolt && c.counts.lost > 0 && c.failed_rate > 0);
     text(queue, this.source ? `open ${brief(count(c.counts.open))}` : bolt ? `queue ${brief(count(c.counts.queued))}` : (batches?.now?.phase ?? ""));
     text(late, this.kind === "coordinator" ? "" : `p99 ${brief(quantile(this.source ? c.complete : c.execute, "p99_ns"))}`);
     this.fit(this.texts.name, this.name);
@@ -170,8 +185,8 @@ class Edge {
     attr(this.tip, "d", `M${this.end.x - 8} ${this.end.y - half}l8 ${half}l-8 ${half}z`);
     attr(this.root, "data-tone", e.full ? "warn" : e.rate > 0 ? "" : "idle");
     attr(this.root, "aria-current", chosen ? "true" : null);
-    const says = `${this.about}: ${rate(e.rate).exact}, ${many(e.total, "tuple")} in all${e.full ? `. ${e.from} waits here for ${e.to}` : ""}`;
-    attr(this.root, "aria-label", says);
-    text(this.title, says);
+    const says = (f) => `${this.about}: ${f}, ${many(e.total, "tuple")} in all${e.full ? `. ${e.from} waits here for ${e.to}` : ""}`;
+    attr(this.root, "aria-label", says(rate(e.rate).short));
+    text(this.title, says(rate(e.rate).exact));
   }
 }

@@ -16,6 +16,7 @@ const main = document.getElementById("main");
 const connection = document.getElementById("connection");
 const crumb = document.getElementById("crumb");
 const leave = document.getElementById("leave");
+const eyes = document.getElementById("eyes");
 
 let view = null; // an Overview or a Topology: {root, hear(event, data), go(parts), close()}
 let live = null;
@@ -63,9 +64,10 @@ function state(s) {
     refused: "Refused",
     ended: "Ended",
   };
-  text(connection.firstChild, s.error?.status === 401 ? "Not logged in" : words[s.name]);
+  const refused = s.name === "refused" && { 401: "Not logged in", 404: "Not here" }[s.error.status];
+  text(connection.firstChild, refused || words[s.name]);
   text(connection.lastChild, s.name === "lost" ? ` since ${time(1e9 * Math.round((Date.now() - s.since) / 1000)).short}` : ""); // not to be read out each second
-  attr(connection, "data-state", s.name);
+  attr(connection, "data-state", refused ? "none" : s.name); // not alarming: nothing is wrong
   attr(connection, "title", s.error?.message);
   main.classList.toggle("stale", s.name === "lost");
   if (s.name !== "refused") view.hear("state", s);
@@ -103,6 +105,7 @@ async function start() {
     // the live connection will meet the same, and say it
   }
   show(leave, Boolean(who.login && who.look));
+  show(eyes, Boolean(who.look && !who.act));
   view?.close();
   view = null;
   route();

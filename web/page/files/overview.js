@@ -68,7 +68,7 @@ export class Overview {
       { name: "p50", class: "n", title: "Half of the messages were done in less", update: (td, t) => put(td, quantile(t.complete, "p50_ns")) },
       { name: "p99", class: "n", title: "99 of 100 messages were done in less", update: (td, t) => put(td, quantile(t.complete, "p99_ns")) },
       { name: "Open", class: "n", title: "Messages of which not everything is done", update: (td, t) => put(td, count(t.counts.open)) },
-      { name: "Failed", class: "n", title: "Attempts that failed, were lost or timed out", update: (td, t) => { put(td, rate(t.failed_rate)); td.classList.toggle("bad", t.failed_rate > 0); attr(td, "title", failures(t.counts)); } },
+      { name: "Failed or lost", class: "n", title: "Attempts that failed, were lost or timed out", update: (td, t) => { put(td, rate(t.failed_rate)); td.classList.toggle("bad", t.failed_rate > 0); attr(td, "title", failures(t.counts)); } },
     ];
   }
 
@@ -81,10 +81,10 @@ export class Overview {
   nodeColumns() {
     const state = (n) => [n.alive ? (n.draining ? "draining" : "alive") : "gone", n.leads ? "leads" : n.votes ? "votes" : ""].filter(Boolean).join(", ");
     return [
-      { name: "Node", class: "name", make: (td) => td.append(el("span"), el("small")), update: (td, n) => { text(td.firstChild, n.node); text(td.lastChild, n.silent || n.version || ""); td.lastChild.classList.toggle("bad", Boolean(n.silent)); } },
+      { name: "Node", class: "name", make: (td) => td.append(el("span"), el("small")), update: (td, n) => { text(td.firstChild, n.node); text(td.lastChild, n.alive ? n.silent || n.version || "" : `${n.silent || "it is gone"}. If it does not come back: egret forget ${n.node}`); td.lastChild.classList.toggle("bad", Boolean(n.silent) || !n.alive); } },
       { name: "State", make: (td) => td.append(el("span", { class: "status" })), update: (td, n) => { text(td.firstChild, state(n)); attr(td.firstChild, "data-tone", n.alive && !n.silent ? (n.draining ? "warn" : "good") : "bad"); } },
       { name: "Tasks", class: "n", update: (td, n) => put(td, count(n.tasks)) },
-      { name: "CPU", class: "wide", title: "Of the cores that it may use", make: (td) => { td.bar = bar(); td.append(td.bar); }, update: (td, n) => td.bar.update(n.load, known(n) ? { short: share(n.load).short, exact: `${share(n.load).exact} of ${many(n.cores, "core")}` } : NONE) },
+      { name: "CPU", class: "wide", title: "Of the cores that it may use", make: (td) => { td.bar = bar(); td.append(td.bar); }, update: (td, n) => td.bar.update(known(n) ? n.load : 0, known(n) ? { short: share(n.load).short, exact: `${share(n.load).exact} of ${many(n.cores, "core")}` } : NONE) },
       { name: "Memory", class: "n", update: (td, n) => put(td, known(n) ? bytes(n.memory) : NONE) },
       { name: "Up", class: "n", update: (td, n) => put(td, known(n) ? time(n.up_ns) : NONE) },
       { name: "", class: "act", update: (td, n) => this.drain(td, n) },
@@ -120,9 +120,10 @@ class Spark {
     const now = Date.parse(moment) / 1000;
     this.points.push([now, x]);
     while (this.points[0][0] < now - WIDE) this.points.shift();
+    const wide = Math.max(Math.min(WIDE, now - this.points[0][0]), 1); // a young one begins at the left
     const most = Math.max(...this.points.map(([, y]) => y), 1e-9);
-    const spot = ([at, y]) => `${(120 * (1 - (now - at) / WIDE)).toFixed(1)} ${(22 - (20 * y) / most).toFixed(1)}`;
+    const spot = ([at, y]) => `${(120 * (1 - (now - at) / wide)).toFixed(1)} ${(22 - (20 * y) / most).toFixed(1)}`;
     attr(this.path, "d", this.points.length < 2 ? null : "M" + this.points.map(spot).join("L"));
-    attr(this.root, "aria-label", `messages done in the last 5 minutes, at most ${rate(most).short}`);
+    attr(this.root, "aria-label", `messages done in the last ${time(1e9 * Math.round(wide)).short}, at most ${rate(most).short}`);
   }
 }

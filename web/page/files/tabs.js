@@ -7,6 +7,9 @@ import { every } from "./live.js";
 import { of } from "./api.js";
 import { Errors } from "./errors.js";
 import { settle } from "./actions.js";
+import { rounds } from "./words.js";
+
+const MANY = 100; // tasks from which a tab is only written while it can be seen
 
 export class Tabs {
   constructor(topology, who) {
@@ -16,6 +19,12 @@ export class Tabs {
     const names = { tasks: "Tasks", errors: "Errors", open: "Open messages", letters: "Dead letters", batches: "Batches", settings: "Settings" };
     this.links = Object.keys(all).map((key) => el("a", { href: `#/t/${encodeURIComponent(topology)}/${key}`, "data-tab": key }, names[key], el("span", { class: "badge" })));
     this.place = el("div", { class: "tab" });
+    this.seen = false; // who does not scroll down to a large table need not pay for it
+    this.sight = new IntersectionObserver(([e]) => {
+      this.seen = e.isIntersecting;
+      if (this.seen && this.detail) this.all[this.name].update?.(this.detail);
+    }, { rootMargin: "300px" });
+    this.sight.observe(this.place);
     this.root = el("section", {}, el("nav", { class: "tabs", "aria-label": "More" }, ...this.links), this.place);
   }
 
@@ -23,8 +32,13 @@ export class Tabs {
     this.all[this.name].close?.();
   }
 
+  end() {
+    this.close();
+    this.sight.disconnect();
+  }
+
   go(name = this.name) {
-    if (!this.all[name]) name = "tasks";
+    if (!Object.hasOwn(this.all, name)) name = "tasks";
     if (this.place.firstChild && name === this.name) return;
     this.close();
     this.name = name;
@@ -37,7 +51,7 @@ export class Tabs {
   update(d) {
     this.detail = d;
     if (!this.place.firstChild) this.go();
-    this.all[this.name].update?.(d);
+    if (this.seen || d.tasks <= MANY) this.all[this.name].update?.(d);
     const n = { tasks: d.tasks, open: d.batches ? 0 : d.counts.open, letters: d.counts.dead };
     for (const a of this.links) text(a.lastChild, n[a.dataset.tab] ? " " + count(n[a.dataset.tab]).short : "");
     show(this.links.find((a) => a.dataset.tab === "batches"), Boolean(d.batches));
@@ -56,23 +70,31 @@ export function taskColumns(most, full) {
     n("Queue", (t) => count(t.counts.queued), "Tuples that wait for it"),
     full && n("p50", (t) => quantile(t.execute.count ? t.execute : t.complete, "p50_ns")),
     n("p99", (t) => quantile(t.execute.count ? t.execute : t.complete, "p99_ns"), "Of a tuple in your code, or of a message of a spout"),
-    full && n("Failed", (t) => count(t.counts.failed_tuples + t.counts.failed + t.counts.lost + t.counts.timed_out), "Since its life began"),
+    full && { name: "Failed", class: "n failed", title: "Executions of a bolt, or attempts at messages of a spout", make: (td) => td.append(el("span"), el("small")), update: (td, t) => failed(td, t) },
     full && { name: "Restarts", class: "n", title: "Red: it has died a moment ago", update: (td, t) => { put(td, t.known ? count(t.counts.restarts) : NONE); td.classList.toggle("bad", Boolean(t.died)); } },
-    full && { name: "Waits for", update: (td, t) => { text(td, t.throttled >= 0.05 || t.waits_for ? `${t.waits_for || "room"}, ${share(t.throttled).short}` : ""); td.classList.toggle("slow", td.textContent !== ""); } },
+    full && { name: "Waits for", update: (td, t) => { text(td, t.throttled >= 0.05 || t.waits_for ? [t.waits_for || "room", t.throttled > 0 && share(t.throttled).short].filter(Boolean).join(", ") : ""); td.classList.toggle("slow", td.textContent !== ""); } },
   ].filter(Boolean);
+}
+
+// failed says what of a task has failed: executions, or attempts at its messages.
+function failed(td, { counts: c, known }) {
+  const attempts = c.failed + c.lost + c.timed_out > 0;
+  put(td.firstChild, known ? count(attempts ? c.failed : c.failed_tuples) : NONE);
+  const also = [c.lost && `${count(c.lost).short} lost`, c.timed_out && `${count(c.timed_out).short} timed out`].filter(Boolean);
+  text(td.lastChild, attempts ? ["attempts", ...also].join(", ") : c.failed_tuples ? "executions" : "");
 }
 
 const busy = (t) => (t.known && t.execute.count ? share(t.load) : NONE); // what a spout does is not measured
 
 class Tasks {
   constructor() {
-    this.most = {};
-    this.root = table("Tasks", taskColumns((t) => this.most[t.component], true), (t) => t.task);
+    this.most = new Map(); // by component
+    this.root = table("Tasks", taskColumns((t) => this.most.get(t.component), true), (t) => t.task);
   }
 
   update(d) {
-    this.most = {};
-    for (const t of d.per_task) this.most[t.component] = Math.max(this.most[t.component] ?? 0, t.rate);
+    this.most.clear();
+    for (const t of d.per_task) this.most.set(t.component, Math.max(this.most.get(t.component) ?? 0, t.rate ?? 0));
     this.root.list(d.per_task);
   }
 }
@@ -103,16 +125,34 @@ class Polled {
 class Open extends Polled {
   constructor(topology) {
     super(of(topology, "open?n=50"), "Nothing is open: everything that was read is done.");
-    this.list.append(el("p", { class: "soft", text: "The oldest first, and where they are." }), (this.table = table("Oldest open messages", this.columns(), (t) => [t.task, value(t.tree), t.message].join(" "))));
+    this.says = el("p", { class: "soft" });
+    this.unfolded = new Set(); // keys of what is shown one by one
+    this.list.append(this.says, (this.table = table("Oldest open messages", this.columns(), (t) => [t.task, value(t.tree), t.message].join(" "))));
   }
 
   columns() {
     return [
-      { name: "Message", class: "name mono", make: (td) => td.append(el("span"), el("small")), update: (td, t) => { text(td.firstChild, t.unknown ? `${count(t.messages).short} messages, of which ${t.task} says no more` : t.message || "(not shown)"); text(td.lastChild, `${t.messages > 1 && !t.unknown ? `and ${t.messages - 1} more, ` : ""}${t.replay ? "a replay, " : ""}from ${t.task}${t.error ? `; before: ${t.error}` : ""}`); attr(td, "title", `tree ${value(t.tree)} of ${t.task} on ${t.node}`); } },
+      { name: "Message", class: "name mono", make: (td) => this.cell(td), update: (td, t) => td.update(t) },
       { name: "Open for", class: "n", title: "Since it was first emitted", update: (td, t) => put(td, time(t.age_ns)) },
       { name: "Silent for", class: "n", title: "Since its spout last heard of it", update: (td, t) => put(td, time(t.silent_ns)) },
       { name: "Where it is", class: "long", make: (td) => td.append(el("ul", { class: "places" })), update: (td, t) => each(td.firstChild, t.places.length ? t.places : [{ task: "" }], (p) => p.task, (p) => this.place(p.task === t.task)) },
     ];
+  }
+
+  cell(td) {
+    const [message, about] = [el("span"), el("small")];
+    let key;
+    const more = el("button", { class: "more", type: "button", onclick: () => { this.unfolded[this.unfolded.has(key) ? "delete" : "add"](key); this.take(this.trees); } });
+    td.append(message, about, more);
+    td.update = (t) => {
+      key = t.key;
+      text(message, t.unknown ? `${count(t.messages).short} messages, of which ${t.task} says no more` : t.message || "(not shown)");
+      const also = t.messages > 1 && !t.unknown ? `and ${count(t.messages - 1).short} more that came with it, ` : "";
+      text(about, `${also}${t.replay ? "a replay, " : ""}from ${t.task}${t.error ? `; before: ${t.error}` : ""}`);
+      text(more, t.like ? (this.unfolded.has(key) ? "Fold them again" : `and ${t.like} younger ones like it: show them`) : "");
+      show(more, t.like > 0);
+      attr(td, "title", `tree ${value(t.tree)} of ${t.task} on ${t.node}`);
+    };
   }
 
   place(own) {
@@ -128,10 +168,39 @@ class Open extends Polled {
     return li;
   }
 
-  take(trees) {
-    show(this.list, trees.length > 0);
-    this.table.list(trees);
+  update(d) {
+    this.all = d.counts.open;
+    this.say();
   }
+
+  say() {
+    const n = (this.trees ?? []).reduce((all, t) => all + t.messages, 0);
+    text(this.says, n < this.all ? `The oldest ${count(n).exact} of ${count(this.all).exact}, and where they are.` : "The oldest first, and where they are.");
+  }
+
+  take(trees) {
+    this.trees = trees;
+    show(this.list, trees.length > 0);
+    this.table.list(folded(trees, this.unfolded));
+    this.say();
+  }
+}
+
+// folded puts replays that are in the same place for the same reason behind the oldest of them.
+function folded(trees, unfolded) {
+  const first = new Map(); // by what they have in common
+  const all = [];
+  for (const t of trees) {
+    const alike = t.replay && t.messages === 1 && !t.unknown && t.places.every((p) => !p.hand);
+    const key = alike ? JSON.stringify([t.task, t.error, t.places.map((p) => [p.task, p.during])]) : null;
+    const head = first.get(key);
+    if (alike && head) head.like++;
+    if (head && alike && !unfolded.has(key)) continue;
+    const row = { ...t, key, like: 0 };
+    if (alike && !head) first.set(key, row);
+    all.push(row);
+  }
+  return all;
 }
 
 class Letters extends Polled {
@@ -200,13 +269,12 @@ class Batches {
     attr(this.says, "data-tone", now?.missing?.length || now?.held ? "warn" : "");
     this.table.list(now?.batches ?? []);
     show(this.table, Boolean(now?.batches.length));
-    const rounds = Object.entries(b.rounds ?? {}).map(([why, n]) => `${n} ${why}`).join(", ");
     this.totals.facts([
       ["Last committed", String(b.last)], ["Committed in this run", count(b.committed)], ["Messages in them", count(b.messages)],
       ["Messages a batch", b.committed ? count(Math.round(b.messages / b.committed)) : NONE], ["Keys written", count(b.keys)],
       ["Time to commit now, p50", quantile(b.latency_in_window, "p50_ns")], ["Time to commit now, p99", quantile(b.latency_in_window, "p99_ns")],
       ["Time to commit in all, p50", quantile(b.latency, "p50_ns")], ["Time to commit in all, p99", quantile(b.latency, "p99_ns")],
-      ["Batches that failed", count(b.failed)], ["Rounds begun anew", rounds || "none"],
+      ["Batches that failed", count(b.failed)], ["Rounds begun anew", rounds(b.rounds).map(([why, n]) => `${why} ${count(n).short}×`).join(", ") || "none"],
     ]);
   }
 }

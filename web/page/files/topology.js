@@ -2,7 +2,7 @@
 
 import { el, put, text, attr, show, each, sentence } from "./dom.js";
 import { count, rate, span, quantile, many } from "./format.js";
-import { status, verdicts, failures, replays, running, measured } from "./words.js";
+import { status, verdicts, failures, replays, rounds, running, measured } from "./words.js";
 import { Graph } from "./graph.js";
 import { Troubles } from "./troubles.js";
 import { Charts } from "./charts.js";
@@ -38,8 +38,9 @@ export class Topology {
     document.removeEventListener("keydown", this.key);
     this.beside?.close();
     this.troubles.close();
+    this.graph.close();
     this.charts.close();
-    this.tabs.close();
+    this.tabs.end();
   }
 
   // go shows a tab, or opens what is beside.
@@ -81,7 +82,8 @@ export class Topology {
   refuse(error) {
     show(this.shown, false);
     show(this.loading, true);
-    this.loading.replaceChildren(error.message, " ", el("a", { href: "#/", text: "See what there is." }));
+    const why = error.status === 404 ? `${this.topology} has ended or was killed, or there never was a topology of that name. If it begins, it appears here.` : error.message;
+    this.loading.replaceChildren(why, " ", el("a", { href: "#/", text: "See what there is." }));
   }
 
   hear(event, data) {
@@ -111,11 +113,18 @@ export class Topology {
       return p;
     });
     this.figures.update(d);
+    this.charts.about(d);
     show(this.graph.root, Boolean(d.graph));
     if (d.graph) this.graph.update(d, this.chosen);
     this.tabs.update(d);
     this.beside?.update(d);
   }
+}
+
+// anew is how often batches came again, and why.
+function anew(all) {
+  const causes = rounds(all);
+  return [count(sum(causes.map(([, n]) => n))), causes.map(([why, n]) => `${why} ${count(n).short}×`).join(", ") || "no batch came again"];
 }
 
 const sum = (all) => all.reduce((a, b) => a + b, 0);
@@ -128,7 +137,7 @@ class Figures {
       f.root = el("div", {}, el("dt", { text: name }), f.number, f.below);
       return f;
     };
-    this.all = Object.fromEntries([["in", "In"], ["done", "Done"], ["late", "Latency, p50"], ["open", "Open"], ["failed", "Failed"], ["again", "Replayed"], ["dead", "Dead letters"]].map(([key, name]) => [key, figure(name)]));
+    this.all = Object.fromEntries([["in", "In"], ["done", "Done"], ["late", "Latency, p50"], ["open", "Open"], ["failed", "Failed or lost attempts"], ["again", "Replayed"], ["dead", "Dead letters"]].map(([key, name]) => [key, figure(name)]));
     this.root = el("dl", { class: "figures" }, ...Object.values(this.all).map((f) => f.root));
   }
 
@@ -143,11 +152,14 @@ class Figures {
     set("done", rate(d.done_rate), d.batches ? `${many(d.batches.messages, "message")} committed` : `${count(c.acked).short} in all`);
     const late = d.batches ? d.batches.latency_in_window : d.complete;
     set("late", quantile(late, "p50_ns"), late.count ? `p99 ${quantile(late, "p99_ns").short}` : d.batches ? "nothing committed in the window" : "nothing done in the window");
-    set("open", count(c.open), d.batches ? many(d.batches.now?.batches.length ?? 0, "batch", "batches") : "not done yet");
+    const under = d.batches?.now?.batches ?? [];
+    if (d.batches) set("open", count(under.length), `of ${many(sum(under.map((b) => b.messages)), "message")}`);
+    else set("open", count(c.open), "not done yet");
+    text(this.all.open.root.firstChild, d.batches ? "Batches under way" : "Open");
     set("failed", rate(d.failed_rate), failures(c), d.failed_rate > 0);
-    if (d.batches) set("again", count(sum(Object.values(d.batches.rounds ?? {}))), "begun anew at a batch", false);
+    if (d.batches) set("again", ...anew(d.batches.rounds));
     else set("again", count(c.replayed_failed + c.replayed_lost + c.replayed_timeout), replays(c));
-    text(this.all.again.root.firstChild, d.batches ? "Rounds" : "Replayed");
+    text(this.all.again.root.firstChild, d.batches ? "Rounds begun anew" : "Replayed");
     set("dead", count(c.dead), c.dead ? "given up" : "none", c.dead > 0);
   }
 }

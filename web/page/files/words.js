@@ -3,7 +3,7 @@
 import { attr, text } from "./dom.js";
 import { count, share, list, many, time, since } from "./format.js";
 
-const tones = { running: "good", done: "good", failed: "bad", refused: "bad" };
+const tones = new Map([["running", "good"], ["done", "good"], ["failed", "bad"], ["refused", "bad"]]);
 
 // measured leaves out what was not measured: of the first sample of all there are no rates.
 export function measured(d) {
@@ -16,7 +16,7 @@ export function measured(d) {
 // status writes how a topology is, and in which tone.
 export function status(node, t) {
   text(node, t.silent ? `${t.status}, ${many(t.silent, "task")} silent` : t.status);
-  attr(node, "data-tone", t.silent ? "bad" : (tones[t.status] ?? "warn"));
+  attr(node, "data-tone", t.silent ? "bad" : (tones.get(t.status) ?? "warn"));
   attr(node, "title", t.reason);
 }
 
@@ -25,6 +25,12 @@ export const failures = (c) => `${count(c.failed).short} failed, ${count(c.lost)
 
 // replays says why messages came again.
 export const replays = (c) => `${count(c.replayed_failed).short} failed, ${count(c.replayed_lost).short} lost, ${count(c.replayed_timeout).short} timed out`;
+
+const causes = new Map([["death", "a task died"], ["moved", "tasks moved"], ["failure", "a batch failed"], ["timeout", "a batch timed out"]]);
+
+// rounds are those of batches that began anew, by why: [[why, number], ...]. The first one of a
+// run is none of them.
+export const rounds = (all) => Object.entries(all ?? {}).filter(([why]) => why !== "start").map(([why, n]) => [causes.get(why) ?? why, n]);
 
 // verdicts say what is wrong with a topology, what matters most first, or that nothing is:
 // [{tone, text}, ...].
