@@ -30,6 +30,9 @@ func TestCommitsOfTheWindow(t *testing.T) {
 	second := time.Second
 	require.Equal(t, metrics.Latency{Count: 50, P50: second, P99: second, P999: second, Longest: second}, d.Batches.InWindow)
 	require.EqualValues(t, 7, d.Batches.Latency.Count)
+	now.Runs[0].Batches.Now = &metrics.BatchesNow{Batches: make([]metrics.BatchInfo, 3)}
+	point, _ := Compare(before, now).Point("words")
+	require.Equal(t, 3, point.Batches)
 	require.Zero(t, now.Runs[0].Batches.InWindow, "a sample is not changed")
 	require.Zero(t, Compare(now, of(2*time.Second, took(1000, 50))).Detail("words").Batches.InWindow, "nothing was committed")
 	moved := took(3, 0)

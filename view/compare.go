@@ -217,7 +217,7 @@ func (c *Comparison) Detail(topology string) *Detail {
 	}
 	r := &c.now.Runs[at]
 	d := &Detail{
-		At: c.now.At, Window: c.window, Cluster: c.now.Cluster, Quorum: c.now.Quorum, Settings: r.Settings, Graph: r.Graph, Batches: r.Batches,
+		At: c.now.At, Window: c.window, Cluster: c.now.Cluster, Quorum: c.now.Quorum, Settings: r.Settings, Graph: r.Graph, Batches: r.Batches, Troubles: r.Troubles,
 		Streams: list(r.Streams), Components: []ComponentNow{}, Edges: []EdgeNow{}, TasksNow: []TaskNow{},
 	}
 	var tasks []pair

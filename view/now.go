@@ -56,6 +56,7 @@ type Detail struct {
 	TasksNow   []TaskNow         `json:"per_task"`
 	Batches    *Batches          `json:"batches,omitempty"`
 	Verdict    Verdict           `json:"verdict"`
+	Troubles   []Trouble         `json:"troubles,omitempty"`
 }
 
 // A Verdict says in a sentence or two what holds a topology up, or that nothing does.

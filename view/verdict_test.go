@@ -82,6 +82,7 @@ func TestVerdict(t *testing.T) {
 			before.Tasks, now.Tasks = w.before[:], w.now[:]
 			d := Compare(&Sample{At: noon.Add(-5 * time.Second), Runs: []Run{before}}, &Sample{At: noon, Runs: []Run{now}}).Detail("t")
 			require.Equal(t, Verdict{tt.tone, tt.text}, d.Verdict)
+			require.Equal(t, now.Troubles, d.Troubles)
 		})
 	}
 }

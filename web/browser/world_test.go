@@ -35,23 +35,23 @@ type world struct {
 	stream map[string][]view.Stream
 	tables map[string]map[string]int // tasks of components
 
-	mu      sync.Mutex
-	local   bool // one process, and no cluster
-	empty   bool
-	quorum  bool
-	silent  bool // the third node does not answer
-	ended   bool
-	deaths  int64 // of top
-	changes bool  // a rebalance waits
-	kills   bool  // it is being killed
-	gone    bool  // the second node is dead
-	full    bool  // the spout may have no more messages open
-	errors  []view.Error
-	letters []view.Letter
-	acted   []view.Action // but for previews
-	asked   []view.Action // previews
-	settled []string
-	taps    int // that are open
+	mu       sync.Mutex
+	local    bool // one process, and no cluster
+	empty    bool
+	quorum   bool
+	silent   bool // the third node does not answer
+	ended    bool
+	deaths   int64 // of top
+	changes  bool  // a rebalance waits
+	kills    bool  // it is being killed
+	gone     bool  // the second node is dead
+	troubles []view.Trouble
+	errors   []view.Error
+	letters  []view.Letter
+	acted    []view.Action // but for previews
+	asked    []view.Action // previews
+	settled  []string
+	taps     int // that are open
 }
 
 // A second has totals of the count of words.
@@ -236,9 +236,7 @@ func (w *world) wordcount(now time.Time) view.Run {
 	case w.changes:
 		r.Status, r.Reason = "changing", "rebalance waits until nothing is open (6 tasks)"
 	}
-	if w.full {
-		r.Settings["max-pending"] = "1000"
-	}
+	r.Troubles = w.troubles
 	if w.ended {
 		r.Status, r.Reason, r.Ended = "failed", "count/2 died 11 times in a minute", true
 	}
@@ -272,9 +270,6 @@ func (w *world) wordcount(now time.Time) view.Run {
 	})
 	each(&r, "complaints", func(_ int, t *view.Task) {
 		t.Executed, t.Execute = []int64{int64(s.messages / 300)}, latencies(s.messages/300, 0, 9e4)
-		if w.full {
-			t.Executed, t.Stuck = []int64{4711}, 1
-		}
 	})
 	return r
 }

@@ -136,7 +136,7 @@ class Chart {
     this.empty = all === 0;
     this.top = 1.1 * (later || all) || 1;
     show(this.cut, all > this.top);
-    put(this.cut, { short: `▲ at first up to ${this.kind.format(all).short}`, exact: this.kind.format(all).exact });
+    if (all > this.top) put(this.cut, { short: `▲ at first up to ${this.kind.format(all).short}`, exact: this.kind.format(all).exact });
   }
 
   // mark puts a triangle where a line leaves the chart.

@@ -47,7 +47,7 @@ export class Component {
       [source ? "Messages" : "Executed", rate(c.rate)], ["Busy, mean", share(c.load)], ["Busy, busiest task", share(c.busiest)],
       ["Waits for room", share(c.throttled)], source ? ["Open", count(c.counts.open)] : ["Queue", count(c.counts.queued)],
       [source ? "Done after, p50" : "In your code, p50", quantile(late, "p50_ns")], ["p99", quantile(late, "p99_ns")], ["Longest", quantile(late, "longest_ns")], [source ? "Failed or lost attempts" : "Failed executions", rate(c.failed_rate)],
-    ].filter(([name]) => !source || !name.startsWith("Busy")));
+    ].filter(([name]) => !source || !(name.startsWith("Busy") || (name === "Open" && d.batches))));
     const mine = d.per_task.filter((t) => t.component === this.name);
     this.most = Math.max(...mine.map((t) => t.rate), 0);
     this.tasks.list(mine);

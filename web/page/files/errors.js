@@ -41,8 +41,7 @@ function one(names) {
   li.update = (e) => {
     text(kind, names ? `${e.component} ${e.kind}` : e.kind);
     text(said, e.text);
-    const least = ["failed", "timed out"].includes(e.kind); // of which one in a while is told
-    put(often, { short: `${least ? "≥ " : ""}${count(e.count).short}×`, exact: `${least ? "at least " : ""}${count(e.count).exact} times` });
+    put(often, { short: `${count(e.count).short}×`, exact: `${count(e.count).exact} times` });
     put(when, since(e.last));
     text(where, `Last in ${e.task} on ${e.node}; for the first time ${since(e.first).short}.`);
     part(tuple, e.tuple);

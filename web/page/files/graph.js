@@ -120,7 +120,7 @@ class Box {
     text(r, c.kind === "coordinator" ? `batch ${batches ? batches.last + 1 : "–"}` : rate(c.rate).short);
     text(busy, bolt ? `busy ${share(c.load).short}` : c.counts.lost ? `${brief(count(c.counts.lost))} lost` : "");
     busy.classList.toggle("lost", !bolt && c.counts.lost > 0 && c.failed_rate > 0);
-    text(queue, this.source ? `open ${brief(count(c.counts.open))}` : bolt ? `queue ${brief(count(c.counts.queued))}` : (batches?.now?.phase ?? ""));
+    text(queue, this.source && batches ? "in batches" : this.source ? `open ${brief(count(c.counts.open))}` : bolt ? `queue ${brief(count(c.counts.queued))}` : (batches?.now?.phase ?? ""));
     text(late, this.kind === "coordinator" ? "" : `p99 ${brief(quantile(this.source ? c.complete : c.execute, "p99_ns"))}`);
     this.fit(this.texts.name, this.name);
     const [tone, says] = this.says(c);

@@ -67,7 +67,7 @@ export class Overview {
       { name: "Last 5 min", class: "spark", make: (td, t) => td.append(this.spark(t).root), update: (td, t) => this.sparks.get(t.topology)?.add(this.at, t.done_rate) },
       { name: "p50", class: "n", title: "Half of the messages were done in less", update: (td, t) => put(td, quantile(t.complete, "p50_ns")) },
       { name: "p99", class: "n", title: "99 of 100 messages were done in less", update: (td, t) => put(td, quantile(t.complete, "p99_ns")) },
-      { name: "Open", class: "n", title: "Messages of which not everything is done", update: (td, t) => put(td, count(t.counts.open)) },
+      { name: "Open", class: "n", title: "Messages of which not everything is done", update: (td, t) => put(td, t.guarantee === "exactly-once" ? NONE : count(t.counts.open)) },
       { name: "Failed or lost", class: "n", title: "Attempts that failed, were lost or timed out", update: (td, t) => { put(td, rate(t.failed_rate)); td.classList.toggle("bad", t.failed_rate > 0); attr(td, "title", failures(t.counts)); } },
     ];
   }

@@ -80,7 +80,7 @@ export function taskColumns(most, full) {
 function failed(td, { counts: c, known }) {
   const attempts = c.failed + c.lost + c.timed_out > 0;
   put(td.firstChild, known ? count(attempts ? c.failed : c.failed_tuples) : NONE);
-  const also = [c.lost && `${count(c.lost).short} lost`, c.timed_out && `${count(c.timed_out).short} timed out`].filter(Boolean);
+  const also = [c.lost && `${count(c.lost).short}\u00a0lost`, c.timed_out && `${count(c.timed_out).short}\u00a0timed\u00a0out`].filter(Boolean);
   text(td.lastChild, attempts ? ["attempts", ...also].join(", ") : c.failed_tuples ? "executions" : "");
 }
 

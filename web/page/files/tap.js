@@ -132,6 +132,7 @@ export class Stream {
     const parts = [`Looked at ${count(t.looked).short} of ${count(t.emitted).short} tuples`];
     if (this.where.value.trim()) parts.push(`${count(t.matched).short} match`);
     parts.push(`${count(t.shown).short} shown`);
+    if (t.failed) parts.push(`${count(t.failed).short} of which nothing can be asked so: ${t.failed_with}`);
     if (t.missed) parts.push(`${count(t.missed).short} missed, since this browser is slow`);
     put(this.note, { short: parts.join(", ") + ".", exact: `${count(t.looked).exact} of ${count(t.emitted).exact}` });
   }

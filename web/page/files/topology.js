@@ -20,7 +20,7 @@ export class Topology {
     this.about = el("span", { class: "soft" });
     this.actions = el("div", { class: "actions" });
     this.verdicts = el("div", { class: "verdicts" });
-    this.troubles = new Troubles(topology, () => this.detail && this.draw());
+    this.troubles = new Troubles();
     this.figures = new Figures();
     this.graph = new Graph();
     this.charts = new Charts();
@@ -37,7 +37,6 @@ export class Topology {
   close() {
     document.removeEventListener("keydown", this.key);
     this.beside?.close();
-    this.troubles.close();
     this.graph.close();
     this.charts.close();
     this.tabs.end();

@@ -1,7 +1,7 @@
 // Sentences that more than one view says.
 
 import { attr, text } from "./dom.js";
-import { count, share, list, many, time, since } from "./format.js";
+import { count, many, time } from "./format.js";
 
 const tones = new Map([["running", "good"], ["done", "good"], ["failed", "bad"], ["refused", "bad"]]);
 
@@ -32,47 +32,12 @@ const causes = new Map([["death", "a task died"], ["moved", "tasks moved"], ["fa
 // run is none of them.
 export const rounds = (all) => Object.entries(all ?? {}).filter(([why]) => why !== "start").map(([why, n]) => [causes.get(why) ?? why, n]);
 
-// verdicts say what is wrong with a topology, what matters most first, or that nothing is:
-// [{tone, text}, ...].
+// verdicts say what holds a topology up: what the server says matters most, and what its status
+// waits for, if that is something else: [{tone, text}, ...].
 export function verdicts(d) {
-  if (d.ended) return [{ tone: "", text: `It has ${d.status === "failed" ? "failed" : "ended"}${d.reason ? ": " + d.reason : ""}. These are its last numbers.` }];
-  if (!d.graph) return [{ tone: "warn", text: `It does not run yet${d.reason ? ": " + d.reason : "."}` }];
-  const all = [...(d.deaths ?? []).map((x) => ({ tone: "bad", text: dying(x, d) })), ...(d.stuck ?? []).map((e) => ({ tone: "bad", text: stuck(e, d) }))];
-  if (d.silent) all.push({ tone: "bad", text: `Nothing is known of ${many(d.silent, "task")}: look at the nodes.` });
-  if (d.status !== "running") all.push({ tone: "warn", text: `It is ${d.status}${d.reason ? ": " + d.reason : ""}.` });
-  for (const cause of new Set(d.components.map((c) => c.cause).filter(Boolean))) all.push({ tone: "warn", text: held(d, cause) });
-  all.push(...full(d));
-  if (all.length) return all;
-  const bolts = d.components.filter((c) => c.kind === "bolt");
-  if (!d.window_ns || !bolts.length) return [];
-  const most = bolts.reduce((a, b) => (b.busiest > a.busiest ? b : a));
-  return [{ tone: "good", text: `Nothing is held up. The busiest task is one of ${most.component}, ${share(most.busiest).short} of the time.` }];
-}
-
-const ago = (moment, d) => since(moment, Date.parse(d.at)).short.replace(/^now$/, "just now");
-
-function dying(x, d) {
-  const lost = d.counts.lost ? ` ${many(d.counts.lost, "attempt at a message is", "attempts at messages are")} lost since it began.` : "";
-  return `${x.component} has died ${x.times === 1 ? "once" : `${count(x.times).short} times`}, ${x.times === 1 ? "" : "the last time "}${ago(x.at, d)}${x.error ? ": " + x.error : ""}.${lost}`;
-}
-
-const stuck = (e, d) => `${e.task} ${e.text}; it was found so ${ago(e.last, d)}.`;
-
-function held(d, cause) {
-  const waiting = d.components.filter((c) => c.cause === cause);
-  const names = list(waiting.map((c) => c.component));
-  const most = Math.max(...waiting.map((c) => c.throttled));
-  const slow = d.components.find((c) => c.component === cause);
-  return `${names} ${waiting.length > 1 ? "wait" : "waits"} for ${cause}, up to ${share(most).short} of the time; its busiest task is busy ${share(slow?.busiest).short}, with ${many(slow?.counts.queued ?? 0, "tuple")} queued.`;
-}
-
-// full says which spouts read no more since as many messages are open as they may have.
-function full(d) {
-  const most = Number(d.settings?.["max-pending"]);
-  if (!(most > 0)) return [];
-  const spouts = d.components.filter((c) => reads(c) && d.per_task.some((t) => t.component === c.component && t.counts.open >= most));
-  if (!spouts.length) return [];
-  return [{ tone: "", text: `${list(spouts.map((c) => c.component))} ${spouts.length > 1 ? "have" : "has"} as many messages open as max-pending allows, ${count(most).exact} a task: more are read when some of them are done.` }];
+  const all = [d.verdict];
+  if (d.graph && !d.ended && d.status !== "running") all.push({ tone: "warn", text: `It is ${d.status}${d.reason ? ": " + d.reason : ""}.` });
+  return all.filter((v, i) => v?.text && all.findIndex((o) => o?.text === v.text) === i);
 }
 
 // reads reports whether messages come in by a component.
