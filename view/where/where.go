@@ -3,20 +3,22 @@
 //
 //	word == "whale" && count > 10    in the language of github.com/expr-lang/expr
 //
-// An expression cannot do much harm to the task that asks it: it has no loops, no ranges
-// and few functions, its size is bounded, and so is what it sees of a text.
+// An expression cannot do much harm to the task that asks it. There is a list of what it may
+// have, and loops, ranges, maps, variables and methods that make text are not among it. It
+// has at most 1,000 bytes and 200 nodes, each of which is asked at most once, and it sees
+// [MaxText] bytes of a text. From that follows what it may cost in the worst case, which is
+// computed before it is asked: one that may read and make more than [MaxCost] bytes, a
+// pattern's instruction at a byte counting as one, is refused. Asking takes at most so many
+// steps, then, and some times as much memory, whatever the tuples are.
 package where
 
 import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp/syntax"
-	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr"
-	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/types"
@@ -25,26 +27,18 @@ import (
 	"github.com/egretstream/egret/tuple"
 )
 
-const (
-	// MaxText is how many bytes of a text an expression sees.
-	MaxText = 4 << 10
+// maxSaid is how many bytes of what is wrong are told: it may repeat a text.
+const maxSaid = 1000
 
-	maxLength = 1000 // of an expression, in bytes
-	maxNodes  = 200  // of its tree
-	maxSteps  = 200  // of a pattern, as regexp has it: each may be asked at each byte of a text
-	memory    = 1000 // what it may make in one go, in expr's units, about one a value
-)
-
-// functions are those that an expression may call: none that loops, makes much of little,
-// or asks the clock.
-var functions = strings.Fields("abs ceil date duration float floor hasPrefix hasSuffix indexOf int lastIndexOf len lower" +
-	" max min round string trim trimPrefix trimSuffix type upper")
+// memory is what an expression may make in one go, in expr's units, about one a value.
+const memory = 1000
 
 // A Filter is an expression that fits a stream. It is not changed.
 type Filter struct {
 	stream  *tuple.Schema
 	program *vm.Program
 	fields  []field // that it asks for
+	cost    int     // at most
 }
 
 type field struct {
@@ -62,13 +56,10 @@ func Compile(text string, s *tuple.Schema) (*Filter, error) {
 	if err != nil {
 		return nil, told(err, s)
 	}
-	w := &walker{stream: s, own: map[string]bool{}}
-	ast.Walk(&tree.Node, w)
-	if w.env != nil {
-		w.refuse(w.env, `$env stands for all fields: use it for one, as in $env["a name"]`)
-	}
-	if w.err != nil {
-		return nil, told(w.err.Bind(tree.Source), s)
+	m := &meter{stream: s, own: map[string]bool{}}
+	m.of(tree.Node)
+	if m.err != nil {
+		return nil, told(m.err.Bind(tree.Source), s)
 	}
 	env := types.Map{}
 	for i, name := range s.Fields {
@@ -86,9 +77,9 @@ func Compile(text string, s *tuple.Schema) (*Filter, error) {
 	if err != nil {
 		return nil, told(err, s)
 	}
-	f := &Filter{stream: s, program: p}
+	f := &Filter{stream: s, program: p, cost: m.cost}
 	for i, name := range s.Fields {
-		if !s.Masks(i) && w.own[name] {
+		if !s.Masks(i) && m.own[name] {
 			f.fields = append(f.fields, field{name, i})
 		}
 	}
@@ -119,7 +110,7 @@ func (f *Filter) New() func(tuple.Tuple) (bool, error) {
 	return func(t tuple.Tuple) (yes bool, err error) {
 		defer func() {
 			if r := recover(); r != nil {
-				yes, err = false, fmt.Errorf("the expression cannot be asked: %v", r)
+				yes, err = false, fmt.Errorf("the expression cannot be asked: %.*s", maxSaid, fmt.Sprint(r))
 			}
 		}()
 		for _, x := range f.fields {
@@ -161,78 +152,6 @@ func value(v tuple.Value) (any, error) {
 	return v.Any(), nil
 }
 
-// A walker looks for what an expression may not have, and for the fields that it asks for.
-type walker struct {
-	stream *tuple.Schema
-	own    map[string]bool // names in it
-	env    ast.Node        // $env, of which no field is taken
-	err    *file.Error
-}
-
-func (w *walker) refuse(n ast.Node, format string, args ...any) {
-	if w.err == nil {
-		w.err = &file.Error{Location: n.Location(), Message: fmt.Sprintf(format, args...)}
-	}
-}
-
-// Visit is called for each node, and for what is in it first.
-func (w *walker) Visit(n *ast.Node) {
-	switch x := (*n).(type) {
-	case *ast.IdentifierNode:
-		w.own[x.Value] = true
-		if w.masked(x, x.Value); x.Value == "$env" && w.env == nil {
-			w.env = x
-		}
-	case *ast.VariableDeclaratorNode:
-		w.refuse(x, "let is not allowed")
-	case *ast.MemberNode:
-		of, name := x.Node, x.Property
-		if c, is := of.(*ast.ChainNode); is {
-			of = c.Node
-		}
-		if field, is := name.(*ast.StringNode); is && w.env == of {
-			w.env, w.own[field.Value] = nil, true
-			w.masked(x, field.Value)
-		}
-	case *ast.BinaryNode:
-		switch x.Operator {
-		case "..":
-			w.refuse(x, "ranges are not allowed")
-		case "matches":
-			w.pattern(x.Right)
-		}
-	case *ast.BuiltinNode:
-		if !slices.Contains(functions, x.Name) {
-			w.refuse(x, "the function %s is not allowed: there are %s", x.Name, strings.Join(functions, ", "))
-		}
-	case *ast.PredicateNode:
-		w.refuse(x, "loops are not allowed")
-	}
-}
-
-// pattern refuses one that takes long, or whose cost nobody knows.
-func (w *walker) pattern(n ast.Node) {
-	text, is := n.(*ast.StringNode)
-	if !is {
-		w.refuse(n, "what stands behind matches has to be a text")
-		return
-	}
-	re, err := syntax.Parse(text.Value, syntax.Perl)
-	if err != nil {
-		w.refuse(n, "%v", err)
-		return
-	}
-	if p, err := syntax.Compile(re.Simplify()); err != nil || len(p.Inst) > maxSteps {
-		w.refuse(n, "the pattern is too large: use fewer or smaller repetitions")
-	}
-}
-
-func (w *walker) masked(n ast.Node, name string) {
-	if i := slices.Index(w.stream.Fields, name); i >= 0 && w.stream.Masks(i) {
-		w.refuse(n, "the field %s is masked: nobody may ask for it", name)
-	}
-}
-
 // told says where in an expression something is wrong, and what there is.
 func told(err error, s *tuple.Schema) error {
 	e, is := errors.AsType[*file.Error](err)
@@ -251,6 +170,9 @@ func told(err error, s *tuple.Schema) error {
 			}
 		}
 		text += fmt.Sprintf(": the fields of %s.%s are %s", s.Component, s.Stream, strings.Join(have, ", "))
+	}
+	if len(text) > maxSaid {
+		text = strings.ToValidUTF8(text[:maxSaid], "") + "..."
 	}
 	return fmt.Errorf("column %d: %s", e.Column+1, text)
 }

@@ -88,6 +88,43 @@ func TestFilters(t *testing.T) {
 		{text: `now() > at`, err: "the function now is not allowed"},
 		{text: `toJSON($env) contains "4111"`, err: "the function toJSON is not allowed"},
 		{text: `count in 1..1000000000`, err: "column 11: ranges are not allowed"},
+		{text: `at.Format("2006") == "2026"`, err: "column 4: this method is not allowed: there are Abs, Add"},
+		{text: `at?.String() == "2026"`, err: "this method is not allowed"},
+		{text: `at["Format"]("2006") == "2026"`, err: "unexpected token"},
+		{text: `at["Format"] == nil`, err: "Format is not allowed"},
+		{text: `at[word] == 1`, err: "what stands in [ ] has to be a number"},
+		{text: `at["For" + "mat"] == nil`, err: "what stands in [ ] has to be a number"},
+		{text: `(at.Hour)() == 3`, err: "unexpected token"},
+		{text: `at.Format == nil`, err: "Format is not allowed"},
+		{text: `at.Location().String() == "x"`, err: "this method is not allowed"},
+		{text: `at.Zone == nil`, err: "Zone is not allowed"},
+		{text: `took.String() == "2s"`, err: "this method is not allowed"},
+		{text: `date(word, "2006", word) == at`, err: "a zone is read from the disk"},
+		{text: `date(word, word) == at`, err: "a layout has to be a text"},
+		{text: `date("2026-07-01").Before(at) && at.Sub(date("2026-07-01")).Hours() == 3`, want: true},
+		{text: `int(at.Month()) == 7 && int(at.Weekday()) == 3`, want: true},
+		{text: `at?.Year() == 2026`, want: true},
+		{text: `word[0] == 119 && word[-1] == 101 && [1, count][1] == 12`, want: true},
+		{text: `word not in ["cow"] && word not contains "cow"`, want: true},
+		{text: `1 < count < 13 && count - 2 ** 3 == 4 && -count < 0`, want: true},
+		{text: `(none ?? word) == "whale"`, want: true},
+		{text: `ok ? word == "whale" : count`, want: true},
+		{text: `{"a": 1} == none`, err: "maps are not allowed"},
+		{text: `1; ok`, err: "several expressions are not allowed"},
+		{text: `nothing(1) == 1`, err: "column 1: there is no function nothing: there are abs"},
+		{text: `word(1)`, err: "there is no function word"},
+		{text: `any(word, # == 1)`, err: "loops are not allowed"},
+		{text: bomb(30), err: "this method is not allowed"},
+		{text: chain(150), err: "exceeds maximum allowed nodes"},
+		{text: strings.Repeat("word+", 90) + `word == "x"`, err: "this may take too long"},
+		{text: strings.Repeat("upper(", 9) + "word" + strings.Repeat(")", 9) + ` == ""`, err: "this may take too long"},
+		{text: `word matches "(.*a.*){9}b" && body matches "(.*a.*){9}b"`},
+		{text: strings.Repeat(`word matches "(.*a.*){20}b" || `, 9) + "ok", err: "this may take too long"},
+		{text: `(word + word + word + word) matches "(.*a.*){20}b"`, err: "this may take too long"},
+		{text: `word matches "` + strings.Repeat("a", maxPattern+1) + `"`, err: "the pattern is too large: it has 257 bytes"},
+		{text: `word matches "` + strings.Repeat(`(\\pL{9}){99}`, 20) + `"`, err: "the pattern is too large: use fewer"},
+		{text: `trim(word, word) == ""`, err: "this may take too long"},
+		{text: `trim(word, "we") == "hal"`, want: true},
 		{text: `let x = count; x > 1`, err: "let is not allowed"},
 		{text: `word matches word`, err: "column 14: what stands behind matches has to be a text"},
 		{text: `word matches "("`, err: "missing closing )"},
@@ -110,6 +147,16 @@ func TestFilters(t *testing.T) {
 			require.Equal(t, tt.want, got)
 		})
 	}
+}
+
+// bomb doubles a text n times, if times may be formatted.
+func bomb(n int) string {
+	return strings.Repeat(`date("2026-11-11").Format(`, n) + `"1"` + strings.Repeat(")", n) + ` == "x"`
+}
+
+// chain is a small tree that is as large as 2^n for who does not see that nodes are shared.
+func chain(n int) string {
+	return strings.Repeat("1<(", n) + "count" + strings.Repeat(")<1", n)
 }
 
 // What a filter sees of a long text is bounded.
@@ -145,7 +192,7 @@ func TestFilterForgets(t *testing.T) {
 
 func FuzzFilter(f *testing.F) {
 	for _, s := range []string{`word == "whale" && count > 10`, `$env["card"]`, `1..9`, `at.Hour() == 3 ? ok : !ok`, `{"a": [word]}.a[0] == "x"`,
-		`word[1:3] == "ha"`, `count ** 99 > size % 3`, `took / 0 == nil`, `"\xff" in [body, none]`, `card ?? word`, "`x` == #", `ok ? own : card`, `word matches "a*"`} {
+		`word[1:3] == "ha"`, `count ** 99 > size % 3`, `took / 0 == nil`, `"\xff" in [body, none]`, `card ?? word`, "`x` == #", bomb(9), chain(9), `ok ? own : card`, `word matches "a*"`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -154,6 +201,7 @@ func FuzzFilter(f *testing.F) {
 			require.NotContains(t, err.Error(), "4111")
 			return
 		}
+		bounded(t, filter)
 		is := filter.New()
 		yes, err := is(whale(t))
 		again, twice := is(whale(t))
