@@ -28,9 +28,10 @@ const (
 	inNext // of a prompt reader, on the task's turn
 	inAck
 	inFail
+	inLook // of a tap at what is sent
 )
 
-var callNames = [...]string{"", "Prepare", "Execute", "Tick", "Finish", "Flush", "Round", "Batch", "Complete", "a call of Async", "Close", "Next", "Ack", "Fail"}
+var callNames = [...]string{"", "Prepare", "Execute", "Tick", "Finish", "Flush", "Round", "Batch", "Complete", "a call of Async", "Close", "Next", "Ack", "Fail", "a tap"}
 
 func (k callKind) String() string { return callNames[k] }
 

@@ -65,6 +65,7 @@ type outbox struct {
 	putter  *anchoredSink // that puts just now; nil: none
 	batch   tuple.BatchID // of what is put; of an exactly-once topology
 	lookers []looker      // taps of what this task emits; mostly none
+	allowed allowance     // for them
 }
 
 // An output is one stream of the component.
@@ -315,6 +316,9 @@ func (o *outbox) close(l *lane) {
 // dispatch sends a parcel, or keeps it if there is no room.
 func (o *outbox) dispatch(l *lane, p *tuple.Parcel) {
 	pr := l.pair
+	if o.lookers != nil && !o.c.over() && !o.c.round.stranger(p) {
+		o.look(l, p) // before: it may take too long, as any call
+	}
 	if o.c.over() && !mutation.Is(mutation.ZombieSends) || o.c.round.stranger(p) {
 		o.c.refused.Add(1)
 		p.Reset()
@@ -323,9 +327,6 @@ func (o *outbox) dispatch(l *lane, p *tuple.Parcel) {
 	}
 	if probe := o.c.set.Probe; probe != nil && p.Len() == 1 {
 		probe.Send(p)
-	}
-	if o.lookers != nil {
-		o.look(l, p)
 	}
 	if (len(pr.kept) == 0 || p.Marker && mutation.Is(mutation.MarkerOvertakes)) && pr.ref != nil && pr.may(p) {
 		o.send(pr, p)

@@ -28,22 +28,28 @@ type Taps []*Tap
 
 const (
 	tapEvery = 100 * time.Millisecond
-	tapMost  = 1000             // tuples in that time, of each tap and task
+	tapMost  = 1000             // tuples in that time, of a task
 	tapTime  = time.Millisecond // and a hundredth of the time
 )
 
-// A looker is a tap in a task.
+// An allowance is what a task may still look at, for all its taps together. It outlives
+// them: who opens one again and again gets no more.
 //
 // Invariant: over any time, looking takes at most a hundredth of it and one tuple more,
 // since what a tuple takes too long is made up for by not looking.
+type allowance struct {
+	left  int           // tuples
+	spare time.Duration // below 0: too much was used
+	next  time.Duration // when there is more of both
+	turn  int           // of the taps, who is first
+}
+
+// A looker is a tap in a task.
 type looker struct {
 	*Tap
 	stream int // of the component
 	route  int // of the stream; its tuples are looked at where they go by it
 	where  func(tuple.Tuple) (bool, error)
-	left   int           // tuples
-	spare  time.Duration // below 0: too much was used
-	next   time.Duration // when there is more of both
 }
 
 // tapped takes in the present taps. A route that gives no tuple to several tasks is
@@ -68,41 +74,50 @@ func (o *outbox) tapped(taps Taps) {
 			if t.Where != nil {
 				l.where = t.Where()
 			}
-			for k := range o.lookers { // one that was there goes on where it was
-				if was := &o.lookers[k]; was.Tap == t {
-					l.where, l.left, l.spare, l.next = was.where, was.left, was.spare, was.next
-				}
-			}
 			now = append(now, l)
 		}
 	}
 	o.lookers = now
 }
 
-// look shows a parcel to the taps of its stream.
+// look shows a parcel to the taps of its stream. It is a call, so that one which does not
+// come back is seen; in user code that emits it is part of that one.
 func (o *outbox) look(l *lane, p *tuple.Parcel) {
+	a, c := &o.allowed, o.c
+	began := c.ctx.Now()
+	if began >= a.next {
+		a.next = began + tapEvery
+		a.left, a.spare = tapMost, min(a.spare+tapTime, tapTime)
+	}
+	if a.left <= 0 || a.spare <= 0 {
+		return
+	}
+	s, _ := c.call.Look()
+	if s == 0 {
+		c.call.Begin(uint8(inLook), began, 0, 0)
+	}
+	a.turn++
 	for i := range o.lookers {
-		k := &o.lookers[i]
+		k := &o.lookers[(a.turn+i)%len(o.lookers)]
 		if k.stream != p.Stream {
 			continue
 		}
 		r := &o.streams[k.stream].routes[k.route]
 		if l.route == r && (r.Grouping != topology.All || l == &r.lanes[0]) {
-			k.look(o.c, p)
+			k.look(c, a, p)
 		}
+	}
+	if s == 0 {
+		c.leaveCall()
 	}
 }
 
-func (k *looker) look(c *core, p *tuple.Parcel) {
+func (k *looker) look(c *core, a *allowance, p *tuple.Parcel) {
 	began := c.ctx.Now()
-	if began >= k.next {
-		k.next = began + tapEvery
-		k.left, k.spare = tapMost, min(k.spare+tapTime, tapTime)
-	}
 	looked, wanted, failed := 0, 0, 0
 	var last error
-	for more := true; more && looked < p.Len() && k.left > 0 && k.spare > 0; looked++ {
-		k.left--
+	for more := true; more && looked < p.Len() && a.left > 0 && a.spare > 0; looked++ {
+		a.left--
 		t, yes := p.Tuple(looked), true
 		if k.where != nil {
 			var err error
@@ -116,11 +131,11 @@ func (k *looker) look(c *core, p *tuple.Parcel) {
 			more = k.Seen(c.m.Name, t) || k.where != nil // there, how many others are wanted is to be known
 		}
 		now := c.ctx.Now()
-		k.spare -= now - began
+		a.spare -= now - began
 		began = now
 	}
 	if looked > 0 {
 		k.Looked(looked, wanted, failed, last)
-		k.spare -= c.ctx.Now() - began
+		a.spare -= c.ctx.Now() - began
 	}
 }

@@ -143,6 +143,114 @@ func TestTapBudget(t *testing.T) {
 	require.LessOrEqual(t, slow.looked, before+1)
 }
 
+// Looking is bounded for all taps of a task together, and over their lives: who opens one
+// again, or several, gets no more time.
+func TestTapBudgetIsOfTheTask(t *testing.T) {
+	task, l, _ := startBolt(t, topology.AtMostOnce, nil, byWord)
+	began, asked := l.now, 0
+	slow := func() *Tap {
+		v := newViewer(nil)
+		v.tap.Where = func() func(tuple.Tuple) (bool, error) {
+			return func(tuple.Tuple) (bool, error) { asked++; l.now += 50 * time.Millisecond; return false, nil }
+		}
+		return v.tap
+	}
+	for l.now-began < time.Minute {
+		task.Receive(l, Taps{slow(), slow(), slow()})
+		l.now += 5 * time.Millisecond
+		emit(task, l, 300)
+		task.Receive(l, Taps{})
+		l.now += 5 * time.Millisecond
+		emit(task, l, 300)
+	}
+	require.InDelta(t, 12, asked, 2, "tuples of 50 ms each in a minute")
+}
+
+// All taps have their turn, though one alone would take all the time that there is.
+func TestTapsHaveTurns(t *testing.T) {
+	task, l, _ := startBolt(t, topology.AtMostOnce, nil, byWord)
+	asked := [3]int{}
+	var taps Taps
+	for i := range asked {
+		v := newViewer(nil)
+		v.tap.Where = func() func(tuple.Tuple) (bool, error) {
+			return func(tuple.Tuple) (bool, error) { asked[i]++; l.now += 20 * time.Millisecond; return false, nil }
+		}
+		taps = append(taps, v.tap)
+	}
+	task.Receive(l, taps)
+	for began := l.now; l.now-began < 5*time.Minute; l.now += 7 * time.Millisecond {
+		emit(task, l, 8)
+	}
+	for i := range asked {
+		require.InDelta(t, 50, asked[i], 30, "%v", asked)
+	}
+}
+
+// Looking is seen from outside as a call, and one in user code as that of user code. Who was
+// given up meanwhile sends nothing more.
+func TestLookIsACall(t *testing.T) {
+	task, l, _ := startBolt(t, topology.AtMostOnce, nil, byWord)
+	var kinds []callKind
+	take := false
+	v := newViewer(func(tuple.Tuple) (bool, error) {
+		s, since := task.call.Look()
+		kinds = append(kinds, callKind(s.Kind()))
+		require.Less(t, l.now-since, time.Second)
+		if take {
+			task.call.Take(s)
+		}
+		return true, nil
+	})
+	task.Receive(l, Taps{v.tap})
+	l.now += time.Minute
+	emit(task, l, 1)
+	s, _ := task.call.Look()
+	require.Zero(t, s, "it has come back")
+	task.call.Begin(uint8(inExecute), l.now, 0, 1)
+	emit(task, l, 1)
+	s, _ = task.call.Look()
+	require.Equal(t, inExecute, callKind(s.Kind()), "still")
+	task.call.End()
+	require.Equal(t, []callKind{inLook, inExecute}, kinds)
+
+	sent := l.parcel
+	take = true
+	emit(task, l, 1)
+	require.Equal(t, sent, l.parcel)
+	require.True(t, task.dead)
+	emit(task, l, 1)
+	require.Equal(t, sent, l.parcel)
+	require.Len(t, kinds, 3, "nor is that looked at")
+}
+
+// A tap that does not come back is told of, and no reason to begin the task anew.
+func TestStuckTap(t *testing.T) {
+	_, _, plan := startBolt(t, topology.AtLeastOnce, nil, byWord)
+	var told []*Stuck
+	set := &Settings{MaxReplays: 3, MessageTimeout: time.Minute, StuckAfter: time.Second, Replace: true, Event: func(e Event) {
+		if e, is := e.(*Stuck); is {
+			told = append(told, e)
+		}
+	}}
+	k := &kids{sent: map[*kid][]any{}}
+	s := NewSupervisor(plan, set, metricsOf(plan), func(error) {})
+	s.Start(k)
+	c := &s.children[1]
+	ref, began := c.ref, len(k.all)
+	c.call.Begin(uint8(inLook), k.now, 0, 0)
+	for range 20 {
+		k.now = s.looked + s.lookAfter
+		s.Receive(k, look{s.round})
+	}
+	s.Receive(k, actor.Stack{Ref: ref, Text: "regexp"})
+	require.Len(t, told, 1)
+	require.Equal(t, "a tap", told[0].During)
+	require.False(t, told[0].Replaced)
+	require.Equal(t, ref, c.ref)
+	require.Len(t, k.all, began)
+}
+
 func TestTapWhere(t *testing.T) {
 	task, l, _ := startBolt(t, topology.AtMostOnce, nil, (*topology.Component).Global)
 	bad := errors.New("bad")

@@ -118,7 +118,7 @@ func (s *Supervisor) lookAt(id tuple.TaskID) {
 	if now-began < s.set.StuckAfter {
 		return
 	}
-	if s.set.Replace && s.stopping == 0 {
+	if s.set.Replace && s.stopping == 0 && callKind(call.Kind()) != inLook { // which is ours, and in the middle of a turn
 		s.replace(id, call, began)
 		return
 	}
