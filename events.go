@@ -21,9 +21,37 @@ type events struct {
 	topology string
 	node     string // "": a run without a cluster
 	logger   *slog.Logger
-	book     book     // all of them
-	stacks   sync.Map // of panics, by where and why: those that were logged
-	noise    noise    // and what was not
+	book     book   // all of them
+	stacks   panics // whose stacks were logged
+	noise    noise  // and what was not
+}
+
+// Panics with values of their own are all of another kind: so many are remembered, by so
+// much of them.
+const (
+	mostPanics = 256
+	mostPanic  = 256 // bytes
+)
+
+// panics are those that were seen, by where and why. The zero value is ready.
+type panics struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// add reports whether it is a new one. When there are too many all are forgotten.
+func (p *panics) add(text string) bool {
+	text = cutText(text, mostPanic)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen[text] {
+		return false
+	}
+	if p.seen == nil || len(p.seen) == mostPanics {
+		p.seen = map[string]bool{}
+	}
+	p.seen[text] = true
+	return true
 }
 
 // tell logs what people should hear of, and keeps it for those who look.
@@ -109,8 +137,7 @@ func (v *events) unseen(p *task.PanicError) bool {
 	if len(p.Stack) == 0 {
 		return false
 	}
-	_, seen := v.stacks.LoadOrStore(fmt.Sprint(p.Component, p.During, p.Value), true)
-	return !seen
+	return v.stacks.add(fmt.Sprint(p.Component, p.During, p.Value))
 }
 
 // about returns the logger for something that a task has met, or nil if enough of
