@@ -104,6 +104,9 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if who >= looks {
+		letIn(r)
+	}
 	if lasts != nil { // what is listened to ends with the session
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
@@ -218,6 +221,7 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	letIn(r)
 	g.setCookie(w, g.sessions.begin(who), 0)
 	answer(w, http.StatusOK, Me{Look: true, Act: who >= acts, Login: true})
 	return nil

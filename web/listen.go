@@ -29,6 +29,7 @@ type Listener struct {
 
 	door   Door
 	inner  net.Listener
+	crowd  *crowd // its connections
 	addr   *net.TCPAddr
 	server *http.Server // nil: nothing is served yet
 	cancel context.CancelFunc
@@ -59,11 +60,11 @@ func Listen(d Door) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener{door: d, inner: inner, addr: inner.Addr().(*net.TCPAddr), ended: make(chan error, 1)}
+	l := newListener(d, inner)
 	scheme := "http"
 	if d.Cert != "" {
 		scheme = "https"
-		l.inner = tls.NewListener(inner, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
+		l.inner = tls.NewListener(l.inner, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
 	}
 	l.URL = scheme + "://" + inner.Addr().String()
 	if l.addr.IP.IsUnspecified() {
@@ -89,6 +90,11 @@ func hostName(c *x509.Certificate) string {
 		return name
 	}
 	return "localhost"
+}
+
+func newListener(d Door, inner net.Listener) *Listener {
+	all := &crowd{Listener: inner}
+	return &Listener{door: d, inner: all, crowd: all, addr: inner.Addr().(*net.TCPAddr), ended: make(chan error, 1)}
 }
 
 // parse returns the address in full, and whether it is of this machine's loopback.
@@ -151,11 +157,15 @@ func (l *Listener) Serve(h http.Handler) {
 				return
 			}
 			defer l.answers.Done()
+			if r.ContentLength != 0 { // also if nobody reads it: the server does then, for the next request
+				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
+			}
 			guard.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: headTime, WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: 64 << 10,
 		ErrorLog:    slog.NewLogLogger(l.door.Log.Handler(), slog.LevelDebug), // what strangers do wrong
 		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: withConn, ConnState: l.crowd.state,
 	}
 	go func() { l.ended <- l.server.Serve(l.inner) }() // Close waits for it
 }
