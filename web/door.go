@@ -183,13 +183,10 @@ func (g *guard) who(r *http.Request) (may access, lasts context.Context, err err
 	return nothing, nil, nil
 }
 
-// holder says what the holder of a token may do. Who is wrong again and again is not
-// listened to for a while; cookies do not count, for they cannot be guessed.
+// holder says what the holder of a token may do. The right one always passes, or whoever is
+// at the same address could keep its holder out. Who is wrong again and again is not
+// answered for a while; tokens are too long to be guessed anyway. Cookies do not count.
 func (g *guard) holder(r *http.Request, token string) (access, error) {
-	now, from := time.Now(), origin(r.RemoteAddr)
-	if !g.failures.listen(from, now) {
-		return nothing, &Error{Busy, "too many wrong tokens: wait a minute"}
-	}
 	sum := sha256.Sum256([]byte(token))
 	a := nothing
 	for may, want := range g.tokens {
@@ -197,13 +194,17 @@ func (g *guard) holder(r *http.Request, token string) (access, error) {
 			a = may
 		}
 	}
-	if a == nothing {
-		if g.failures.add(from, now) {
-			g.log.Warn("http: too many wrong tokens: not listening for a minute", "from", from.String())
-		}
-		return nothing, &Error{NoToken, "this token is not known here"}
+	if a != nothing {
+		return a, nil
 	}
-	return a, nil
+	now, from := time.Now(), origin(r.RemoteAddr)
+	if !g.failures.listen(from, now) {
+		return nothing, &Error{Busy, "too many wrong tokens: wait a minute"}
+	}
+	if g.failures.add(from, now) {
+		g.log.Warn("http: too many wrong tokens: not listening to others for a minute", "from", from.String())
+	}
+	return nothing, &Error{NoToken, "this token is not known here"}
 }
 
 // login takes a token and gives a cookie, for browsers.

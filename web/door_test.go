@@ -274,18 +274,19 @@ func TestWrongTokens(t *testing.T) {
 			require.Equal(t, 401, try("10.0.0.1:1", "wrong"))
 		}
 		require.Equal(t, 429, try("10.0.0.1:2", "wrong"))
-		require.Equal(t, 429, try("10.0.0.1:3", actToken), "else a guess could be told from the right one")
+		require.Equal(t, 200, try("10.0.0.1:3", actToken), "or any who is there could keep its holder out")
+		require.Equal(t, 429, try("10.0.0.1:3", "wrong"))
 		require.Equal(t, 200, try("10.0.0.2:1", actToken))
 		require.Equal(t, 1, strings.Count(log.String(), "too many wrong tokens"))
 		require.NotContains(t, log.String(), actToken)
 		time.Sleep(failureSpell)
-		require.Equal(t, 200, try("10.0.0.1:3", actToken))
+		require.Equal(t, 401, try("10.0.0.1:3", "wrong"))
 		for i := range mostPlaces + 100 { // from everywhere
 			try(fmt.Sprintf("[2001:db8:%x::1]:7", i), "wrong")
 		}
 		require.LessOrEqual(t, len(g.failures.by), mostPlaces+1)
-		require.Equal(t, 429, try("[2001:db8:ffff::1]:7", actToken), "those without a place are one")
-		require.Equal(t, 200, try("[2001:db8:0:0:1::1]:7", actToken), "who has one is not")
+		require.Equal(t, 429, try("[2001:db8:ffff::1]:7", "wrong"), "those without a place are one")
+		require.Equal(t, 401, try("[2001:db8:0:0:1::1]:7", "wrong"), "who has one is not")
 	})
 }
 
