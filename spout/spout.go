@@ -59,6 +59,13 @@ type Prompt interface {
 	Prompt()
 }
 
+// A Sifter is a Source that sets aside what it cannot read: it emits that as it is on
+// BadStream, if that is not empty. Where fields of another stream of its spout are masked,
+// so are all of that one.
+type Sifter interface {
+	BadStream() string
+}
+
 // A Committer is a Source that wants to know that everything before a position of
 // a split is done. Commit is not called on the task's turn and may wait a while: no
 // other one of the split is called before it has returned. One that does not return

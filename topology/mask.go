@@ -1,6 +1,11 @@
 package topology
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/tuple"
+)
 
 // What people who look at a run may see of its tuples.
 
@@ -26,4 +31,19 @@ func (c *Component) Mask(fields ...string) *Component {
 		}
 	}
 	return c
+}
+
+// maskBad masks the stream of what a spout cannot read, if one of its others has masks: the
+// values of these are in it.
+func (c *Component) maskBad() {
+	s, ok := c.source.(spout.Sifter)
+	if !ok || s.BadStream() == "" {
+		return
+	}
+	masks := slices.ContainsFunc(c.streams, func(x *tuple.Schema) bool { return len(x.Masked) > 0 })
+	for _, x := range c.streams {
+		if masks && x.Stream == s.BadStream() {
+			x.Masked = slices.Clone(x.Fields)
+		}
+	}
 }

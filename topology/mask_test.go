@@ -34,3 +34,27 @@ func TestMasks(t *testing.T) {
 	require.NotEqual(t, p.Fingerprint(), build(func(b *Builder, _ *Component) { b.NoTaps() }).Fingerprint())
 	require.NotEqual(t, p.Fingerprint(), build(func(_ *Builder, in *Component) { in.Mask("y") }).Fingerprint())
 }
+
+// sifter is a source that sets records aside on the stream bad.
+type sifter struct{ source }
+
+func (sifter) BadStream() string { return "bad" }
+
+// What a source cannot read has all values in it: it is masked as soon as one of them is.
+func TestMasksOfBadRecords(t *testing.T) {
+	for _, masked := range []bool{true, false} {
+		p, err := New("test", func(b *Builder) {
+			in := b.Spout("in", sifter{}).Emits("card")
+			if masked {
+				in.Mask("card")
+			}
+			in.EmitsTo("bad", "error", "record").EmitsTo("open", "y")
+			b.Bolt("out", noBolt, in.Shuffle())
+		}).Build(Options{})
+		require.NoError(t, err)
+		bad, open := p.Components[0].Streams[1], p.Components[0].Streams[2]
+		require.Equal(t, masked, bad.Masks(0))
+		require.Equal(t, masked, bad.Masks(1))
+		require.Empty(t, open.Masked)
+	}
+}

@@ -81,6 +81,7 @@ func (b *Builder) compile(name string, o *Options) *Plan {
 	at := make(map[*Component]int, len(order))
 	for i, c := range order {
 		at[c] = i
+		c.maskBad()
 		n := &p.Components[i]
 		*n = Node{Name: c.name, Source: c.source, Queue: c.queue, Bolt: c.factory, Parallel: c.parallel, Every: c.every, Holds: c.holds, Streams: c.streams,
 			Stateful: c.stateful, Local: c.local, FromHere: c.fromHere, Batches: c.replay}

@@ -45,16 +45,20 @@ type csvFormat struct {
 	cells   []string // room
 	feed    oneRecord
 	quoted  *csv.Reader // reads from feed; nil after an error
+	masked  bool        // no record is told
 }
 
 func (f *csvFormat) begin(header string, fields []field) error {
+	f.masked = masks(fields)
 	columns, err := f.split(header)
 	if err != nil {
 		return fmt.Errorf("the first line, which names the columns: %w", err)
 	}
 	f.columns = slices.Clone(columns)
 	have := quotedNames(f.columns)
-	if len(f.columns) == 1 && !strings.Contains(f.columns[0], string(rune(f.comma))) && strings.ContainsAny(f.columns[0], ",;\t|") {
+	if f.masked {
+		have = fmt.Sprintf("those %d of the first line, which may be values to be masked", len(f.columns))
+	} else if len(f.columns) == 1 && !strings.Contains(f.columns[0], string(rune(f.comma))) && strings.ContainsAny(f.columns[0], ",;\t|") {
 		have += fmt.Sprintf(" (one column: is the separator another one than %q? see Comma)", f.comma)
 	}
 	var errs []error
@@ -78,7 +82,7 @@ func (f *csvFormat) decode(text string, fields []field, values []tuple.Value) er
 		return err
 	}
 	if len(cells) != len(f.columns) {
-		return fmt.Errorf("%s where the first line names %s: %s", amount.Of(len(cells), "cell"), amount.Of(len(f.columns), "column"), shown(text))
+		return f.about(fmt.Errorf("%s where the first line names %s", amount.Of(len(cells), "cell"), amount.Of(len(f.columns), "column")), text)
 	}
 	for i := range fields {
 		if fields[i].whole {
@@ -124,9 +128,17 @@ func (f *csvFormat) split(text string) ([]string, error) {
 		if err == io.EOF {
 			err = csv.ErrQuote
 		}
-		return nil, fmt.Errorf("%w: %s", err, shown(text))
+		return nil, f.about(err, text)
 	}
 	return cells, nil
+}
+
+// about adds the record to an error: which cell is which is not known.
+func (f *csvFormat) about(err error, text string) error {
+	if f.masked {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, shown(text))
 }
 
 // oneRecord reads its texts, one behind the other.

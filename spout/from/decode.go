@@ -111,8 +111,13 @@ func (r *records) begin(out *spout.Out) error {
 		tuple.Misuse("the spout declares no stream: add .Emits(...) with the fields that are wanted")
 	}
 	first := streams[0]
-	for _, name := range first.Fields {
-		r.fields = append(r.fields, field{name: name, kind: s.kinds[name], whole: slices.Contains(s.whole, name)})
+	for i, name := range first.Fields {
+		f := field{name: name, kind: s.kinds[name], whole: slices.Contains(s.whole, name)}
+		for k, other := range first.Fields { // also what is in a masked one
+			in := i == k || slices.Contains(s.whole, other) || s.json && strings.HasPrefix(name, other+".")
+			f.kind.masked = f.kind.masked || in && first.Masks(k)
+		}
+		r.fields = append(r.fields, f)
 	}
 	r.values = make([]tuple.Value, len(r.fields))
 	var errs []error
@@ -165,35 +170,45 @@ func (k fieldKind) valueOf(text string) (tuple.Value, error) {
 			return tuple.ValueOf(n)
 		}
 		if errors.Is(err, strconv.ErrRange) {
-			return tuple.Value{}, fmt.Errorf("is %s, which does not fit in 64 bits", shown(text))
+			return tuple.Value{}, fmt.Errorf("is %s, which does not fit in 64 bits", k.shown(text))
 		}
-		return tuple.Value{}, fmt.Errorf("is %s, not a whole number", shown(text))
+		return tuple.Value{}, fmt.Errorf("is %s, not a whole number", k.shown(text))
 	case k.kind == toFloat:
 		var f float64
 		if f, err = strconv.ParseFloat(text, 64); err == nil {
 			return tuple.ValueOf(f)
 		}
 		if errors.Is(err, strconv.ErrRange) {
-			return tuple.Value{}, fmt.Errorf("is %s, which does not fit in a float64", shown(text))
+			return tuple.Value{}, fmt.Errorf("is %s, which does not fit in a float64", k.shown(text))
 		}
-		return tuple.Value{}, fmt.Errorf("is %s, not a number", shown(text))
+		return tuple.Value{}, fmt.Errorf("is %s, not a number", k.shown(text))
 	case k.kind == toBool:
 		var yes bool
 		if yes, err = strconv.ParseBool(text); err == nil {
 			return tuple.ValueOf(yes)
 		}
-		return tuple.Value{}, fmt.Errorf("is %s, neither true nor false", shown(text))
+		return tuple.Value{}, fmt.Errorf("is %s, neither true nor false", k.shown(text))
 	default:
 		var t time.Time
 		if t, err = time.Parse(k.layout, text); err != nil {
-			return tuple.Value{}, fmt.Errorf("is %s, not a time like %q", shown(text), k.layout)
+			return tuple.Value{}, fmt.Errorf("is %s, not a time like %q", k.shown(text), k.layout)
 		}
 		v, err := tuple.ValueOf(t)
-		if err != nil {
-			err = fmt.Errorf("is %s: %w", shown(text), err)
+		if err != nil && k.masked {
+			err = fmt.Errorf("is %s, a time that no tuple can hold", tuple.Mask)
+		} else if err != nil {
+			err = fmt.Errorf("is %s: %w", k.shown(text), err)
 		}
 		return v, err
 	}
+}
+
+// shown is a text as it stands in an error of a field.
+func (k fieldKind) shown(text string) string {
+	if k.masked {
+		return tuple.Mask
+	}
+	return shown(text)
 }
 
 // shown is a text as it stands in an error.

@@ -197,7 +197,7 @@ func (f *jsonFormat) syntax(err error) error {
 	}
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		in := ""
-		if p := e.JSONPointer; p != "" {
+		if p := e.JSONPointer; p != "" && !masks(f.fields) { // it may lead into what is masked
 			in = ", in " + shown(string(p))
 		}
 		return &syntaxError{e.ByteOffset, in, e.Err}
@@ -232,7 +232,7 @@ func (k fieldKind) ofJSON(text string) (tuple.Value, error) {
 	case text[0] == 't' || text[0] == 'f':
 		return tuple.ValueOf(text[0] == 't')
 	case strings.ContainsAny(text, ".eE"):
-		return fieldKind{kind: toFloat}.valueOf(text)
+		return fieldKind{kind: toFloat, masked: k.masked}.valueOf(text)
 	}
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return tuple.ValueOf(n)
@@ -240,7 +240,7 @@ func (k fieldKind) ofJSON(text string) (tuple.Value, error) {
 	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 		return tuple.ValueOf(n)
 	}
-	return tuple.Value{}, fmt.Errorf("is %s, which does not fit in 64 bits: read it with Text or Float", shown(text))
+	return tuple.Value{}, fmt.Errorf("is %s, which does not fit in 64 bits: read it with Text or Float", k.shown(text))
 }
 
 func kindOf(first byte) string {

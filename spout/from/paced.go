@@ -34,6 +34,14 @@ type paced struct {
 	pacer  pacer
 }
 
+// BadStream is that of source.
+func (p *paced) BadStream() string {
+	if s, ok := p.source.(spout.Sifter); ok {
+		return s.BadStream()
+	}
+	return ""
+}
+
 func (p *paced) Splits(ctx context.Context) ([]spout.Split, error) {
 	if err := checkRate(p.pacer.perSecond); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/egretstream/egret/spout"
@@ -36,6 +37,7 @@ type RecordSource struct {
 type fieldKind struct {
 	kind   kindName
 	layout string // of a time
+	masked bool   // no value of it is told
 }
 
 type kindName string
@@ -64,6 +66,11 @@ type field struct {
 	whole bool // its value is the text of the record
 }
 
+// masks reports whether a value of any field is told to nobody.
+func masks(fields []field) bool {
+	return slices.ContainsFunc(fields, func(f field) bool { return f.kind.masked })
+}
+
 func newRecordSource(lines *LineSource, json bool) *RecordSource {
 	s := &RecordSource{lines: lines, json: json, comma: ',', kinds: map[string]fieldKind{}}
 	lines.what = "records"
@@ -90,7 +97,7 @@ func (s *RecordSource) Bool(fields ...string) *RecordSource {
 // Time makes the fields time.Time, as time.Parse does with the layout; without a
 // zone in it they are UTC.
 func (s *RecordSource) Time(layout string, fields ...string) *RecordSource {
-	return s.as(fieldKind{toTime, layout}, fields)
+	return s.as(fieldKind{kind: toTime, layout: layout}, fields)
 }
 
 // Text makes the fields strings whatever they look like: of JSON a number, true or
@@ -118,7 +125,8 @@ func (s *RecordSource) Whole(field string) *RecordSource {
 // BadTo emits a record that cannot be decoded on the given stream, which must
 // have two fields: the error, and the text of the record, both strings. The good
 // records go on. To skip and count bad records, let nobody subscribe to the
-// stream: the statistics say how many were emitted on it.
+// stream: the statistics say how many were emitted on it. If fields of the first stream
+// are masked, both of these are.
 //
 // What is wrong with a whole file ends the run as without it: a column that is not
 // there, a line that is too long, a damage.
@@ -126,6 +134,9 @@ func (s *RecordSource) BadTo(stream string) *RecordSource {
 	s.bad = stream
 	return s
 }
+
+// BadStream returns the stream that was given to BadTo, or "": see [spout.Sifter].
+func (s *RecordSource) BadStream() string { return s.bad }
 
 // Comma makes the byte c separate the cells of CSV: ';', '\t'. It must be ASCII
 // and neither a quote nor a line end.

@@ -242,7 +242,7 @@ func TestBadRecords(t *testing.T) {
 					return JSONLines(path).Int("n")
 				}
 				s := CSV(path).Int("n")
-				for f, k := range map[string]fieldKind{"f": {kind: toFloat}, "b": {kind: toBool}, "t": {toTime, "2006"}} {
+				for f, k := range map[string]fieldKind{"f": {kind: toFloat}, "b": {kind: toBool}, "t": {kind: toTime, layout: "2006"}} {
 					if strings.HasPrefix(tt.texts, "n,"+f) {
 						s.as(k, []string{f})
 					}
