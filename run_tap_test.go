@@ -181,6 +181,38 @@ func TestTapOfWhoIsSlow(t *testing.T) {
 	})
 }
 
+// Who is slower than what is shown, all the time, is told so meanwhile, and of the end.
+func TestTapOfWhoIsAlwaysSlow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := started(t, tapped(numbered(1000, 10_000), nil), quiet(egret.Config{}))
+		var mu sync.Mutex
+		var notes []view.Tapped
+		k := looking(t.Context(), r, view.Tap{Component: "in", Most: 1000, Where: `n != 3 || n.Hour() == 1`}, func(_ *look, x *view.Tapped) bool {
+			if x.Values != nil {
+				time.Sleep(5 * time.Millisecond)
+				return true
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			notes = append(notes, *x)
+			return true
+		})
+		time.Sleep(5 * time.Second)
+		mu.Lock()
+		notes = slices.Clone(notes)
+		mu.Unlock()
+		require.GreaterOrEqual(t, len(notes), 3)
+		require.Positive(t, notes[len(notes)-1].Missed)
+		require.True(t, slices.ContainsFunc(notes, func(n view.Tapped) bool { return n.Error != "" }), "nor does it hide what is wrong with the filter")
+		_, err := r.Wait()
+		require.NoError(t, err)
+		<-k.done // it has what was kept for it first
+		n := k.last(t)
+		require.EqualValues(t, n.Matched, n.Shown+n.Missed)
+		require.Greater(t, n.Missed, int64(7000))
+	})
+}
+
 // A new life of a task is looked at as the one before.
 func TestTapAfterADeath(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -66,8 +66,10 @@ func (s *clusterSource) Tap(ctx context.Context, want view.Tap, yield func(*view
 			case err == nil && sub.Run == run && sub.Status.Runs():
 				t.begin(ctx, s, v, sub)
 			case err == nil, gone: // it has ended
-				if more, err := t.pass(yield, next); !more || err != nil {
-					return err
+				for t.ready() {
+					if more, err := t.pass(yield, next); !more || err != nil {
+						return err
+					}
 				}
 				yield(t.note())
 				return nil
@@ -199,21 +201,14 @@ func (t *clusterTap) fail(text string) {
 	}
 }
 
-// pass shows what is kept, as far as it is time to, and sets next to when there is more to
-// do. more is false when nobody looks any more.
+// pass shows one tuple that is kept, if it is time to: who is slow hears the notes in between.
+// It sets next to when there is more to do. more is false when nobody looks any more.
 func (t *clusterTap) pass(yield func(*view.Tapped) bool, next *time.Timer) (more bool, err error) {
-	for {
-		now := time.Now()
-		x, err := t.turn(now)
-		switch wait := t.next.Sub(now); {
-		case err != nil:
-			return true, err
-		case x == nil && wait > 0:
-			next.Reset(wait)
-			return true, nil
-		case x == nil:
-			return true, nil
-		}
+	x, err := t.turn(time.Now())
+	if err != nil {
+		return true, err
+	}
+	if x != nil {
 		more := yield(x)
 		t.mu.Lock()
 		t.busy = false
@@ -222,6 +217,22 @@ func (t *clusterTap) pass(yield func(*view.Tapped) bool, next *time.Timer) (more
 			return false, nil
 		}
 	}
+	if wait := time.Until(t.next); x != nil || wait > 0 {
+		next.Reset(max(0, wait))
+	}
+	return true, nil
+}
+
+// ready reports whether there is something to be shown now.
+func (t *clusterTap) ready() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range t.from {
+		if len(f.kept) > 0 {
+			return !time.Now().Before(t.next)
+		}
+	}
+	return false
 }
 
 // turn returns what is to be shown now, of the node whose last turn is the longest ago; nil:

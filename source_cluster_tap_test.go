@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
@@ -109,4 +111,29 @@ func TestTapOfCluster(t *testing.T) {
 	<-done
 	require.Equal(t, ExitDone, code, errs)
 	require.NotEmpty(t, out)
+}
+
+// Who looks at a cluster and is slow all the time has one tuple at a time, and notes between.
+func TestSlowTapOfCluster(t *testing.T) {
+	k := &clusterTap{each: time.Nanosecond, from: map[cluster.Home]*tapFrom{{}: {}}, some: make(chan struct{}, 1)}
+	next := time.NewTimer(time.Hour)
+	defer next.Stop()
+	for range 3 {
+		k.take(cluster.Home{}, "a", &view.Tapped{Values: []json.RawMessage{[]byte("1")}})
+	}
+	for n := 1; k.ready(); n++ {
+		seen := 0
+		more, err := k.pass(func(*view.Tapped) bool {
+			seen++
+			k.take(cluster.Home{}, "a", &view.Tapped{Values: []json.RawMessage{[]byte("2")}})
+			return n < 10
+		}, next)
+		require.NoError(t, err)
+		require.Equal(t, 1, seen)
+		if n == 10 {
+			require.False(t, more)
+			break
+		}
+		<-next.C // it is its turn again at once
+	}
 }

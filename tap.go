@@ -245,12 +245,16 @@ func (k *tapping) serve(ctx context.Context, ended <-chan struct{}, t *taps, yie
 		case <-ctx.Done():
 			return
 		case <-ended:
-			if k.pass(ctx, t.node, yield) {
-				yield(k.note(t.emitted(k.component, k.stream)))
+			for more := true; more; {
+				ok := false
+				if ok, more = k.pass(t.node, yield); !ok || ctx.Err() != nil {
+					return
+				}
 			}
+			yield(k.note(t.emitted(k.component, k.stream)))
 			return
-		case <-k.some:
-			if !k.pass(ctx, t.node, yield) {
+		case <-k.some: // one tuple, so that who is slow hears the notes as well
+			if ok, _ := k.pass(t.node, yield); !ok {
 				return
 			}
 		case <-ticks.C:
@@ -271,22 +275,24 @@ func (k *tapping) note(emitted int64) *view.Tapped {
 	return n
 }
 
-// pass calls yield for all that is kept. It returns false when nobody looks any more.
-func (k *tapping) pass(ctx context.Context, node string, yield func(*view.Tapped) bool) bool {
-	for ctx.Err() == nil {
-		k.mu.Lock()
-		if len(k.kept) == 0 {
-			k.mu.Unlock()
-			return true
-		}
-		s := k.kept[0]
-		k.kept[0] = seen{}
-		k.kept = k.kept[1:]
-		k.shown++
+// pass calls yield for one tuple that is kept, if there is one, and says whether there are
+// more. ok is false when nobody looks any more.
+func (k *tapping) pass(node string, yield func(*view.Tapped) bool) (ok, more bool) {
+	k.mu.Lock()
+	if len(k.kept) == 0 {
 		k.mu.Unlock()
-		if !yield(&view.Tapped{At: s.at, Task: s.task, Node: node, Values: view.Values(k.schema, s.values)}) {
-			return false
+		return true, false
+	}
+	s := k.kept[0]
+	k.kept[0] = seen{}
+	k.kept = k.kept[1:]
+	k.shown++
+	if more = len(k.kept) > 0; more {
+		select {
+		case k.some <- struct{}{}:
+		default: // it has one
 		}
 	}
-	return false
+	k.mu.Unlock()
+	return yield(&view.Tapped{At: s.at, Task: s.task, Node: node, Values: view.Values(k.schema, s.values)}), more
 }
