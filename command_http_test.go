@@ -71,7 +71,7 @@ func TestCommandServesAPage(t *testing.T) {
 	require.Equal(t, 401, status)
 	status, body := requested(t, "GET", url+"/api/v1/topologies/unending", look, "")
 	require.Equal(t, 200, status)
-	require.Contains(t, body, `"dsn":"postgres://me:xxxxx@db/x"`)
+	require.Contains(t, body, `"dsn":"postgres://me:•••@db/x"`)
 	require.NotContains(t, body, "hidden")
 	const stop = `{"do":"stop","topology":"unending"}`
 	status, _ = requested(t, "POST", url+"/api/v1/actions", look, stop)
@@ -234,13 +234,34 @@ func TestTroubles(t *testing.T) {
 func TestSecretsAreNotShown(t *testing.T) {
 	for _, tt := range []struct{ name, value, want string }{
 		{"file", "book.txt", "book.txt"},
-		{"url", "postgres://me:hidden@db:5432/x?sslmode=off", "postgres://me:xxxxx@db:5432/x?sslmode=off"},
+		{"url", "postgres://me:hidden@db:5432/x?sslmode=off", "postgres://me:•••@db:5432/x?sslmode=off"},
 		{"dsn", "host=db user=me password=hidden dbname=x", "host=db user=me password=••• dbname=x"},
 		{"endpoint", "https://x.example/?token=hidden&n=1", "https://x.example/?token=•••&n=1"},
 		{"api-key", "hidden", "•••"},
 		{"Password", "hidden", "•••"},
 		{"secret", "", ""},
+		{"db", "postgres://u:p%zzhidden@h/db", "postgres://u:•••@h/db"},
+		{"db", "postgres://u:hid den@h/db", "postgres://u:•••@h/db"},
+		{"db", "postgres://u:hid/d?e#n@h/db", "postgres://u:•••@h/db"},
+		{"db", "redis://:hidden@h", "redis://:•••@h"},
+		{"db", "root:hidden@tcp(db)/x", "root:•••@tcp(db)/x"},
+		{"db", "root:hi:d@d,en@tcp(db)/x", "root:•••@tcp(db)/x"},
+		{"db", "user=u password='hid den' host=h", "user=u password=••• host=h"},
+		{"db", `user=u password='hid\'d en' host=h`, "user=u password=••• host=h"},
+		{"db", "user=u PASSWORD = hid,den host=h", "user=u PASSWORD = ••• host=h"},
+		{"db", "Server=h;Uid=u;Pwd=hidden;", "Server=h;Uid=u;Pwd=•••;"},
+		{"db", `{"user": "u", "password": "hidden"}`, `{"user": "u", "password": •••}`},
+		{"brokers", "amqp://u:hidden@a/,amqp://v:hidden@b/", "amqp://u:•••@a/,amqp://v:•••@b/"},
+		{"brokers", "amqp://u:hid%zzden@a/,amqp://b/", "amqp://u:•••@a/,amqp://b/"},
+		{"url", "http://h/?proxy=http://u:hidden@p", "http://h/?proxy=http:•••@p"},
+		{"url", "http://h:80/users/a@b?api_key=hidden", "http://h:80/users/a@b?api_key=•••"},
+		{"brokers", "a:9092,b:9092", "a:9092,b:9092"},
+		{"to", "me@example.com", "me@example.com"},
+		{"at", "10:30", "10:30"},
 	} {
-		require.Equal(t, tt.want, withoutSecret(tt.name, tt.value))
+		got := withoutSecret(tt.name, tt.value)
+		require.Equal(t, tt.want, got)
+		require.NotContains(t, got, "den")
 	}
+	require.Equal(t, "amqp://u:•••@a,x", withoutSecrets("brokers", []string{"amqp://u:hidden@a", "x"}))
 }

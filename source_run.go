@@ -3,12 +3,9 @@ package egret
 import (
 	"context"
 	"fmt"
-	"net/url"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -128,7 +125,7 @@ func (s *runSource) Tap(ctx context.Context, tap view.Tap, yield func(*view.Tapp
 func (c *Config) shown() map[string]string {
 	all := map[string]string{}
 	for name, values := range c.Params {
-		all[name] = withoutSecret(name, strings.Join(values, ","))
+		all[name] = withoutSecrets(name, values)
 	}
 	for component, n := range c.Parallel {
 		all["parallel "+component] = strconv.Itoa(n)
@@ -148,22 +145,4 @@ func (c *Config) shown() map[string]string {
 		all["batch-size"], all["batch-interval"] = strconv.Itoa(c.BatchSize), c.BatchInterval.String()
 	}
 	return all
-}
-
-var (
-	secretName = regexp.MustCompile(`(?i)pass|secret|token|key|credential`)
-	secretPart = regexp.MustCompile(`(?i)((?:pass\w*|secret|token)\s*=\s*)[^\s,;&]+`)
-)
-
-// withoutSecret hides what looks like a secret in the value of a parameter, by its name, or
-// as a part of a URL or of name=value. Parameters are not meant for secrets.
-func withoutSecret(name, value string) string {
-	const hidden = "•••"
-	if secretName.MatchString(name) && value != "" {
-		return hidden
-	}
-	if u, err := url.Parse(value); err == nil && u.User != nil {
-		value = u.Redacted()
-	}
-	return secretPart.ReplaceAllString(value, "${1}"+hidden)
 }
