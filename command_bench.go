@@ -59,7 +59,7 @@ func benchHalver(ctx context.Context, t *topology.Topology, g topology.Guarantee
 	if err != nil {
 		return nil, err
 	}
-	told := &events{topology: plan.Topology, logger: c.Logger}
+	told := &events{topology: plan.Topology, logger: plainLogger(c.Logger)}
 	began := time.Now()
 	var ms []*metrics.Task
 	set := c.settings()

@@ -279,8 +279,8 @@ func (l *client) until(ctx context.Context, doing string, is func(*node.View) bo
 // print writes a value as JSON, or as text.
 func (l *client) print(c *cobra.Command, value any, text string) error {
 	if l.json {
-		return json.NewEncoder(c.OutOrStdout()).Encode(value)
+		return encode(c.OutOrStdout(), value)
 	}
-	fmt.Fprint(c.OutOrStdout(), text)
+	fmt.Fprint(c.OutOrStdout(), plainText(text))
 	return nil
 }

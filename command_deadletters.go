@@ -343,23 +343,6 @@ func label(i int, text string) string {
 	return text
 }
 
-// oneLine cuts a text to so many characters, without those that would move a
-// terminal's cursor.
-func oneLine(s string, most int) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range s {
-		if n++; n > most {
-			return b.String() + "..."
-		}
-		if r < ' ' || r == 0x7f || 0x80 <= r && r < 0xa0 {
-			r = ' '
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
 // letterJSON is a letter for programs.
 type letterJSON struct {
 	Topology  string          `json:"topology"`
@@ -395,7 +378,7 @@ func printLetters(out io.Writer, all []entryOf) error {
 		}
 		letters = append(letters, x)
 	}
-	return json.NewEncoder(out).Encode(letters)
+	return encode(out, letters)
 }
 
 func (d *deadLetters) drop(c *cobra.Command, ids []string) error {

@@ -1,7 +1,6 @@
 package egret
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -46,7 +45,7 @@ Without TOPOLOGY those of all are shown. The run or the node that is asked has a
 			return err
 		}
 		if o.json {
-			return json.NewEncoder(c.OutOrStdout()).Encode(all)
+			return encode(c.OutOrStdout(), all)
 		}
 		o.print(c.OutOrStdout(), all, time.Now())
 		return nil

@@ -181,7 +181,7 @@ func (o *queryOptions) show(c *cobra.Command, args []string, values []node.Value
 		}
 	}
 	if o.json {
-		if err := json.NewEncoder(c.OutOrStdout()).Encode(found); err != nil {
+		if err := encode(c.OutOrStdout(), found); err != nil {
 			return &runError{err}
 		}
 	} else {
@@ -189,7 +189,7 @@ func (o *queryOptions) show(c *cobra.Command, args []string, values []node.Value
 		for _, v := range found {
 			text := string(v.Value)
 			_ = json.Unmarshal(v.Value, &text) // what is a string in JSON is shown without its quotes
-			fmt.Fprintf(w, "%s\t%s\n", v.Key, text)
+			fmt.Fprintf(w, "%s\t%s\n", oneLine(v.Key, 1<<20), oneLine(text, 1<<20))
 		}
 		w.Flush()
 	}

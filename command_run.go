@@ -1,7 +1,6 @@
 package egret
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -275,7 +274,7 @@ func (o *runOptions) run(c *cobra.Command, t *topology.Topology) error {
 			show.clear()
 			s, err := r.Wait()
 			if o.json {
-				json.NewEncoder(stderr).Encode(s)
+				encode(stderr, s)
 			} else {
 				fmt.Fprintln(stderr, s.line(err == nil))
 			}
@@ -397,7 +396,7 @@ func topologiesCommand(topologies []*topology.Topology) *cobra.Command {
 				all = append(all, l)
 			}
 			if asJSON {
-				return json.NewEncoder(c.OutOrStdout()).Encode(all)
+				return encode(c.OutOrStdout(), all)
 			}
 			for i, l := range all {
 				if i > 0 {

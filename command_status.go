@@ -3,7 +3,6 @@ package egret
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -133,7 +132,7 @@ func listCommand() *cobra.Command {
 				return err
 			}
 			if o.json {
-				return json.NewEncoder(c.OutOrStdout()).Encode(s.Topologies)
+				return encode(c.OutOrStdout(), s.Topologies)
 			}
 			if !s.Quorum {
 				fmt.Fprint(c.OutOrStdout(), noQuorum(s.Nodes))
@@ -246,7 +245,7 @@ func (x *topologyJSON) count(sub *cluster.Submission, s *node.Stats, of func(clu
 // show prints a status.
 func (o *statusOptions) show(w io.Writer, s *statusJSON, one bool) error {
 	if o.json {
-		return json.NewEncoder(w).Encode(s)
+		return encode(w, s)
 	}
 	if !s.Quorum {
 		fmt.Fprint(w, noQuorum(s.Nodes))
@@ -387,7 +386,7 @@ func (o *statusOptions) watching(c *cobra.Command, args []string) error {
 		} else if !first && !o.json {
 			fmt.Fprintln(out)
 		}
-		if _, err := io.WriteString(out, text.String()); err != nil {
+		if _, err := io.WriteString(out, plainText(text.String())); err != nil {
 			return nil // execute says so
 		}
 		select {

@@ -108,7 +108,7 @@ func (o *tapOptions) tap(c *cobra.Command, topology, name string) error {
 			notes.note(&t)
 			return true, nil
 		}
-		if _, err := out.Write(tappedLine(s.Fields, &t)); err != nil {
+		if _, err := out.Write(plainJSON(tappedLine(s.Fields, &t))); err != nil {
 			return false, &runError{err}
 		}
 		shown++
@@ -185,7 +185,7 @@ func (n *noteWriter) inVain(t *view.Tapped) bool {
 
 func (n *noteWriter) note(t *view.Tapped) {
 	if t.Error != "" {
-		fmt.Fprintln(n.w, "tap:", t.Error)
+		fmt.Fprintln(n.w, "tap:", oneLine(t.Error, 2000))
 	}
 	if n.last.IsZero() {
 		n.last = t.At

@@ -3,7 +3,6 @@ package egret
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -105,7 +104,7 @@ func (o *topOptions) watch(c *cobra.Command, args []string) error {
 		case err != nil:
 			fmt.Fprintf(&text, "%v\n", err)
 		case o.json:
-			if err := json.NewEncoder(&text).Encode(now); err != nil {
+			if err := encode(&text, now); err != nil {
 				return &runError{err}
 			}
 		default:
@@ -117,12 +116,12 @@ func (o *topOptions) watch(c *cobra.Command, args []string) error {
 				s, leave = onScreen(out, f, c.InOrStdin(), quit)
 				defer leave()
 			}
-			s.show(text.String())
+			s.show(plainText(text.String()))
 		} else {
 			if !first && !o.json {
 				fmt.Fprintln(out)
 			}
-			if _, err := io.WriteString(out, text.String()); err != nil {
+			if _, err := io.WriteString(out, plainText(text.String())); err != nil {
 				return nil // execute says so
 			}
 		}

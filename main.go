@@ -79,7 +79,7 @@ func execute(topologies []*topology.Topology, args []string, in io.Reader, out, 
 	if err == nil {
 		return ExitDone
 	}
-	fmt.Fprintln(errs, errorOf(root.Name(), err))
+	fmt.Fprintln(errs, plainText(fmt.Sprint(errorOf(root.Name(), err))))
 	if helps(err) {
 		fmt.Fprintf(errs, "Try: %s --help\n", c.CommandPath())
 	}

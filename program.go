@@ -73,7 +73,7 @@ func (p *nodeProgram) settings(run cluster.Run, spec *cluster.Spec) (*task.Setti
 	config.Logger = p.logger
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	part := &partOfRun{events: events{topology: spec.Topology, logger: p.logger}, pending: config.MaxPendingBytes, over: make(chan struct{})}
+	part := &partOfRun{events: events{topology: spec.Topology, logger: plainLogger(p.logger)}, pending: config.MaxPendingBytes, over: make(chan struct{})}
 	set := config.settings()
 	set.Event = part.events.tell
 	if p.dir != "" {

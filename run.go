@@ -81,7 +81,7 @@ func Start(ctx context.Context, t *topology.Topology, c Config) (*Running, error
 		return nil, err
 	}
 	r := &Running{plan: plan, config: c, over: make(chan struct{}), ended: make(chan struct{}), began: time.Now()}
-	r.events.topology, r.events.node, r.events.logger = plan.Topology, localNode, c.Logger
+	r.events.topology, r.events.node, r.events.logger = plan.Topology, localNode, plainLogger(c.Logger)
 	set := c.settings()
 	set.Event, set.Began = r.events.tell, r.began
 	if err := task.Hook(ctx, plan, set); err != nil {
