@@ -98,7 +98,7 @@ func (b *Builder) NoTaps() { b.b.NoTaps() }
 // task to task; see topology.Component. A field "card" is also the one of what has it as a
 // part, such as "value.card" behind a By, and "value.card" is that one alone. Elements that
 // are no struct are the field "value", and keys the field "key". What a state has is shown
-// to who queries it.
+// to who queries it; its errors name no keys.
 func (b *Builder) Mask(fields ...string) { b.masks = append(b.masks, fields...) }
 
 // masked returns those of the fields whose values are shown to nobody.

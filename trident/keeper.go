@@ -44,6 +44,7 @@ type keeper[K comparable, A, V any] struct {
 	st      *State[K, V]
 	change  func(key K, old V, found bool, acc A) V
 	again   bool
+	masked  bool // something of the topology is
 	batches *memory[changes[K, A, V]]
 	keys    *layout
 	values  *layout
@@ -77,6 +78,18 @@ type row[V any] struct {
 	tx    tuple.TxID
 	bytes []byte // nil: there is no value
 	value V      // owns its memory
+}
+
+// show is a key in an error.
+func (k *keeper[K, A, V]) show(key state.Key) string { return keyText(key, k.masked) }
+
+// keyText is a key for people. What is masked may be in it under any name, so then it is not
+// shown at all.
+func keyText(key state.Key, masked bool) string {
+	if masked {
+		return tuple.Mask
+	}
+	return Show([]byte(key.Bytes))
 }
 
 func newKeeper[K comparable, A, V any](st *State[K, V], change func(K, V, bool, A) V, again bool) *keeper[K, A, V] {
@@ -158,7 +171,7 @@ func (k *keeper[K, A, V]) commit(ctx context.Context, b tuple.BatchID) (done bol
 	for i, r := range rows {
 		done.Groups.Add(r.key.Group) // also of a key that an attempt before has written
 		if r.tx > b.Tx || r.tx == b.Tx && k.st.kind == Opaque {
-			return done, bolt.Reject(k.st.about(fmt.Errorf("key %s was changed by batch %d, which is not committed: %w", Show([]byte(r.key.Bytes)), r.tx, state.ErrLost)))
+			return done, bolt.Reject(k.st.about(fmt.Errorf("key %s was changed by batch %d, which is not committed: %w", k.show(r.key), r.tx, state.ErrLost)))
 		}
 		if r.tx == b.Tx && k.st.kind == Transactional {
 			c.values = append(c.values, r.value)
@@ -167,12 +180,12 @@ func (k *keeper[K, A, V]) commit(ctx context.Context, b tuple.BatchID) (done bol
 		g := &c.all[i]
 		v = k.change(g.key, r.value, r.bytes != nil, g.acc)
 		if k.room, err = k.values.appendBytes(k.room[:0], unsafe.Pointer(&v)); err != nil {
-			return done, bolt.Reject(k.st.about(fmt.Errorf("the value of key %s: %w", Show([]byte(r.key.Bytes)), err)))
+			return done, bolt.Reject(k.st.about(fmt.Errorf("the value of key %s: %w", k.show(r.key), err)))
 		}
 		bytes := slices.Clone(k.room)
 		if k.values.text {
 			if err = k.values.parse(string(bytes), unsafe.Pointer(&v)); err != nil { // with memory of its own
-				return done, bolt.Reject(k.st.about(fmt.Errorf("the value of key %s: %w", Show([]byte(r.key.Bytes)), err)))
+				return done, bolt.Reject(k.st.about(fmt.Errorf("the value of key %s: %w", k.show(r.key), err)))
 			}
 		}
 		change := state.Change{Key: r.key, Row: state.Row{Tx: b.Tx, Value: bytes}}
@@ -217,7 +230,7 @@ func (k *keeper[K, A, V]) rows(ctx context.Context, c *changes[K, A, V]) ([]*row
 			return nil, bolt.Reject(k.st.about(fmt.Errorf("a key: %w", err)))
 		}
 		if !k.own.Has(key.Group) {
-			return nil, bolt.Reject(k.st.about(fmt.Errorf("key %s of group %d has come to task %s, which does not have the group", Show([]byte(key.Bytes)), key.Group, k.task)))
+			return nil, bolt.Reject(k.st.about(fmt.Errorf("key %s of group %d has come to task %s, which does not have the group", k.show(key), key.Group, k.task)))
 		}
 		rows[i] = &row[V]{key: key}
 		missing = append(missing, key)
@@ -239,7 +252,7 @@ func (k *keeper[K, A, V]) rows(ctx context.Context, c *changes[K, A, V]) ([]*row
 		r.tx, r.bytes = got[0].Tx, got[0].Value
 		if r.bytes != nil {
 			if err := k.values.parse(string(r.bytes), unsafe.Pointer(&r.value)); err != nil {
-				return nil, bolt.Reject(k.st.about(fmt.Errorf("key %s: %w", Show([]byte(r.key.Bytes)), err)))
+				return nil, bolt.Reject(k.st.about(fmt.Errorf("key %s: %w", k.show(r.key), err)))
 			}
 		}
 		var own K // whose text is r.key's, and not a parcel's

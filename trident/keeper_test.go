@@ -135,3 +135,14 @@ func TestFinal(t *testing.T) {
 		require.ErrorContains(t, final(err), err.Error())
 	}
 }
+
+// A key that may be masked is in no error of its state.
+func TestKeysAreMasked(t *testing.T) {
+	for masked, want := range map[bool]string{false: "key 4111-22 of group", true: "key ••• of group"} {
+		k, _ := keeperOf(t, 1)
+		k.masked, k.own = masked, tuple.Groups{} // as if it were of another task
+		add(k, 1, "4111-22", "value")
+		_, err := k.commit(t.Context(), tuple.BatchID{Attempt: k.fence.Attempt, Tx: 1})
+		require.ErrorContains(t, err, want)
+	}
+}

@@ -33,7 +33,7 @@ func StateQuery[K comparable, T, V, U any](g *Grouped[K, T], st *State[K, V], f 
 	s.n.inputs[0].edge.settled = true
 	out := derive[U](s, st.name+"-query", func(t *body, n *node) func(Pair[K, T]) {
 		next := outOf[U](t, n)
-		q := &asker[K, V]{st: st}
+		q := &asker[K, V]{st: st, masked: len(s.b.masks) > 0}
 		t.opens, t.closes = append(t.opens, q.open), append(t.closes, q.close)
 		m := remember(t, &memory[groups[K, []T]]{
 			fresh: newGroups[K, []T],
@@ -68,6 +68,7 @@ type asker[K comparable, V any] struct {
 	st           *State[K, V]
 	keys, values *layout
 	store        state.Store
+	masked       bool // something of the topology is
 }
 
 func (q *asker[K, V]) open(ctx context.Context, task *bolt.Task) error {
@@ -109,7 +110,7 @@ func (q *asker[K, V]) ask(ctx context.Context, tx tuple.TxID, keys []K, f func(i
 	for i, r := range rows {
 		v, found, err := q.value(r, tx)
 		if err != nil {
-			return q.st.about(fmt.Errorf("key %s: %w", Show([]byte(ks[i].Bytes)), err))
+			return q.st.about(fmt.Errorf("key %s: %w", keyText(ks[i], q.masked), err))
 		}
 		f(i, v, found)
 	}

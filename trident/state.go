@@ -125,6 +125,7 @@ func (s *State[K, V]) types() string {
 func keep[K comparable, T, A, V any](s *Stream[Pair[K, T]], st *State[K, V], first func(T) A, add func(A, T) A, change func(K, V, bool, A) V) *Stream[Pair[K, V]] {
 	out := derive[Pair[K, V]](s, "state", func(t *body, n *node) func(Pair[K, T]) {
 		k := newKeeper[K, A, V](st, change, n.state.again)
+		k.masked = len(s.b.masks) > 0
 		next := outOf[Pair[K, V]](t, n)
 		k.batches = remember(t, &memory[changes[K, A, V]]{
 			fresh: func() *changes[K, A, V] { return &changes[K, A, V]{groups: *newGroups[K, A]()} },
