@@ -4,12 +4,12 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/egretstream/egret/tuple"
 )
 
 // What is shown of parameters. They are not meant for secrets, but who has one in them is
 // not to be told to everybody who looks: rather too much is hidden than too little.
-
-const hidden = "•••"
 
 var (
 	secretName = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|credential`)
@@ -36,7 +36,7 @@ func withoutSecrets(name string, values []string) string {
 // URLs and of the strings that databases are connected by.
 func withoutSecret(name, value string) string {
 	if secretName.MatchString(name) && value != "" {
-		return hidden
+		return tuple.Mask
 	}
 	var b strings.Builder
 	for value != "" {
@@ -47,7 +47,7 @@ func withoutSecret(name, value string) string {
 		b.WriteString(withoutUser(value[:n]))
 		value = value[n:]
 	}
-	return secretPart.ReplaceAllString(b.String(), "${1}"+hidden)
+	return secretPart.ReplaceAllString(b.String(), "${1}"+tuple.Mask)
 }
 
 // withoutUser hides passwords of the form user:password@ in one URL, or in what is none.
@@ -55,11 +55,11 @@ func withoutUser(value string) string {
 	const mark = "://"
 	at := strings.Index(value, mark)
 	if at < 0 {
-		return secretUser.ReplaceAllString(value, "${1}"+hidden+"@")
+		return secretUser.ReplaceAllString(value, "${1}"+tuple.Mask+"@")
 	}
 	rest := value[at+len(mark):]
 	if u, err := url.Parse(value); err == nil && u.User == nil && !strings.Contains(rest, mark) {
 		return value // it has an @ elsewhere
 	}
-	return value[:at+len(mark)] + secretUser.ReplaceAllString(rest, "${1}"+hidden+"@")
+	return value[:at+len(mark)] + secretUser.ReplaceAllString(rest, "${1}"+tuple.Mask+"@")
 }
