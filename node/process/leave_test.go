@@ -104,7 +104,7 @@ func TestSubmitNothing(t *testing.T) {
 // Nodes that all go do not wait for each other to take their tasks.
 func TestAllDepart(t *testing.T) {
 	var c tally
-	top := c.topology(1 << 20)
+	top := c.topology(0)
 	a := start(t, Config{Data: t.TempDir(), Program: program(top)})
 	b := start(t, Config{Data: t.TempDir(), Join: []string{a.Addr()}, Program: program(top)})
 	until(t, a, "both are there", func(v *node.View) bool { return len(v.Nodes) == 2 && len(v.Members) == 2 && v.Leader != 0 })
@@ -189,7 +189,7 @@ func TestFounderLeaves(t *testing.T) {
 // One that was drained by command stays: who leaves beside it does not go with its tasks.
 func TestDepartBesideDrained(t *testing.T) {
 	var c tally
-	top := c.topology(1 << 20)
+	top := c.topology(0)
 	a := start(t, Config{Data: t.TempDir(), Program: program(top)})
 	b := start(t, Config{Data: t.TempDir(), Join: []string{a.Addr()}, Program: program(top)})
 	until(t, a, "both are there", func(v *node.View) bool { return len(v.Nodes) == 2 && len(v.Members) == 2 && v.Leader != 0 })

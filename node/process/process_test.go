@@ -28,14 +28,11 @@ type tally struct {
 	n    atomic.Int64
 }
 
-func (c *tally) topology(messages int) *topology.Topology {
-	values := make([]int64, messages)
-	for i := range values {
-		values[i] = int64(i)
-	}
+// topology passes so many numbers on, or numbers for ever if that is 0.
+func (c *tally) topology(messages int64) *topology.Topology {
 	c.seen = map[int64]int{}
 	return topology.New("numbers", func(b *topology.Builder) {
-		n := b.Spout("numbers", spout.Slice(values...)).Emits("n")
+		n := b.Spout("numbers", spout.Generate(messages, func(i int64, out *spout.Out) { out.Emit(i) })).Emits("n")
 		pass := b.Bolt("pass", bolt.Each(func(in tuple.Tuple, out *bolt.Collector) error {
 			out.Emit(in.Int64("n"))
 			return nil
