@@ -1,6 +1,9 @@
 package trident
 
-import "cmp"
+import (
+	"cmp"
+	"reflect"
+)
 
 // A Combiner makes one value of many elements, in any order and in parts: each task makes
 // a value of the elements that it has, and then these are combined. So Combine must give
@@ -12,6 +15,8 @@ import "cmp"
 type Combiner[T, V any] struct {
 	Init    func(T) V // the value of one element
 	Combine func(a, b V) V
+
+	alike uintptr // the code of an Init that gives the same for all elements
 }
 
 // A Reducer adds elements to a value, one after the other, in no order that is promised.
@@ -42,11 +47,19 @@ func (a *Aggregator[T, A, U]) check(b *Builder, what string) {
 
 // Count counts elements.
 func Count[T any]() Combiner[T, int64] {
+	one := func(T) int64 { return 1 }
 	return Combiner[T, int64]{
-		Init:    func(T) int64 { return 1 },
+		Init:    one,
 		Combine: func(a, b int64) int64 { return a + b },
+		alike:   codeOf(one),
 	}
 }
+
+// initsAlike reports whether Init is one that is known to give the same for all elements,
+// and has not been replaced by another.
+func (c *Combiner[T, V]) initsAlike() bool { return c.Init != nil && c.alike == codeOf(c.Init) }
+
+func codeOf(f any) uintptr { return reflect.ValueOf(f).Pointer() }
 
 // A Number can be added.
 type Number interface {

@@ -54,6 +54,18 @@ func parts[K comparable, T, V any](g *Grouped[K, T], c Combiner[T, V], what stri
 	given(g, ErrStream, "the groups of "+what)
 	g.s.b.wants(c.Init, "Init of the Combiner of "+what)
 	g.s.b.wants(c.Combine, "Combine of the Combiner of "+what)
+	if g.noParts && c.initsAlike() && !fieldless[K]() { // the key travels alone
+		var some T
+		one := c.Init(some)
+		keys := derive[alone[K]](g.s, "group", func(t *body, n *node) func(T) {
+			next := outOf[alone[K]](t, n)
+			return func(v T) { next(alone[K]{g.key(v)}) }
+		})
+		return across[Pair[K, V]](keys, topology.Fields, keyFields[K](g.s.b, what), func(t *body, n *node) func(alone[K]) {
+			next := outOf[Pair[K, V]](t, n)
+			return func(k alone[K]) { next(Pair[K, V]{k.Key, one}) }
+		})
+	}
 	if g.noParts {
 		return gather(derive[Pair[K, V]](g.s, "group", func(t *body, n *node) func(T) {
 			next := outOf[Pair[K, V]](t, n)
@@ -109,6 +121,9 @@ func PartitionAggregate[T, A, U any](s *Stream[T], a Aggregator[T, A, U]) *Strea
 	out.n.uneven = true
 	return out
 }
+
+// alone is a key without a value.
+type alone[K comparable] struct{ Key K }
 
 func split[K comparable, V any](p Pair[K, V]) (K, V) { return p.Key, p.Value }
 

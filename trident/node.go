@@ -124,12 +124,17 @@ func derive[U, T any](s *Stream[T], kind string, make func(t *body, n *node) fun
 // through sends the elements to another component, where the stream that it returns goes
 // on.
 func through[T any](s *Stream[T], g topology.Grouping, keys int) *Stream[T] {
+	return across[T](s, g, keys, outOf[T])
+}
+
+// across is through, with what make makes of the elements there.
+func across[U, T any](s *Stream[T], g topology.Grouping, keys int, make func(t *body, n *node) func(T)) *Stream[U] {
 	from := s.n
 	if source := from.ofSource(); source != nil {
 		from = source
 	}
 	e := s.b.edge(from, g, keys)
-	return added[T](s.b, &node{inputs: []input{{from, e}}, make: func(t *body, n *node) []any { return []any{outOf[T](t, n)} }})
+	return added[U](s.b, &node{inputs: []input{{from, e}}, make: func(t *body, n *node) []any { return []any{make(t, n)} }})
 }
 
 // edge returns an edge for what from emits.

@@ -115,6 +115,14 @@ func TestOperators(t *testing.T) {
 		{"Aggregate without parts", func(b *trident.Builder) strings {
 			return show(trident.Aggregate(trident.GroupBy(numbers(b, "in", 1, 2, 3, 4, 5), rest).WithoutParts(), trident.Sum(self)))
 		}, []string{"0 3", "1 5", "2 7"}},
+		{"Count without parts", func(b *trident.Builder) strings {
+			return show(trident.Aggregate(trident.GroupBy(numbers(b, "in", 1, 2, 3, 4, 5), rest).WithoutParts(), trident.Count[int]()).Parallel(2))
+		}, []string{"0 1", "1 2", "2 2"}},
+		{"Count without parts that is no count any more", func(b *trident.Builder) strings {
+			weights := trident.Count[int]()
+			weights.Init = func(n int) int64 { return int64(n) }
+			return show(trident.Aggregate(trident.GroupBy(numbers(b, "in", 1, 2, 3, 4, 5), rest).WithoutParts(), weights))
+		}, []string{"0 3", "1 5", "2 7"}},
 		{"Count, Min, Max", func(b *trident.Builder) strings {
 			g := trident.GroupBy(numbers(b, "in", 1, 2, 3, 4, 5), odd)
 			return trident.Merge(show(trident.Aggregate(g, trident.Count[int]())),
@@ -122,6 +130,9 @@ func TestOperators(t *testing.T) {
 		}, []string{"false 2", "false 2", "false 2", "true 1", "true 2.5", "true 3"}},
 		{"GroupAll", func(b *trident.Builder) strings {
 			return show(trident.Aggregate(numbers(b, "in", 1, 2, 3).Shuffle().GroupAll(), trident.Count[int]()).Parallel(2))
+		}, []string{"{} 3"}},
+		{"GroupAll without parts", func(b *trident.Builder) strings {
+			return show(trident.Aggregate(numbers(b, "in", 1, 2, 3).Shuffle().GroupAll().WithoutParts(), trident.Count[int]()).Parallel(2))
 		}, []string{"{} 3"}},
 		{"GroupAll of nothing", func(b *trident.Builder) strings {
 			return show(trident.Aggregate(numbers(b, "in", 1, 2, 3).Filter(func(n int) bool { return n > 5 }).GroupAll(), trident.Count[int]()))
@@ -144,6 +155,10 @@ func TestOperators(t *testing.T) {
 			l, r := trident.GroupBy(numbers(b, "l", 1, 3), rest), trident.GroupBy(numbers(b, "r", 5, 7), rest)
 			return trident.LeftJoin(l, r, func(k, l, r int, found bool) string { return fmt.Sprint(k, ":", l, r, found) })
 		}, []string{"0:3 0 false", "1:1 7 true"}},
+		{"PersistentAggregate of a count without parts", func(b *trident.Builder) strings {
+			st := trident.StateOf[int, int64]("counts", memory.New(), trident.Opaque)
+			return show(trident.PersistentAggregate(trident.GroupBy(numbers(b, "in", 1, 2, 3, 4), rest).WithoutParts(), st, trident.Count[int]()).Parallel(2))
+		}, []string{"0 1", "1 2", "2 1"}},
 		{"PersistentAggregate", func(b *trident.Builder) strings {
 			st := trident.StateOf[int, int]("sums", memory.New(), trident.Opaque)
 			return show(trident.PersistentAggregate(trident.GroupBy(numbers(b, "in", 1, 2, 3, 4), rest), st, trident.Sum(self)))
