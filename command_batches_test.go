@@ -51,7 +51,7 @@ func TestClusterBatches(t *testing.T) {
 		return all[0].Batches
 	}
 	for _, name := range []string{"spread", "local"} {
-		soon(t, func() bool { return batches(name).Last >= 5 })
+		soon(t, func() bool { b := batches(name); return b.Now != nil && b.Last >= 5 })
 		b := batches(name)
 		require.Equal(t, map[string]int64{"start": 1}, b.Rounds)
 		require.Equal(t, "1.1", b.Now.Attempt)

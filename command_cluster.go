@@ -20,7 +20,7 @@ func clusterCommands(topologies []*topology.Topology) []*cobra.Command {
 		nodeCommand(topologies), devCommand(topologies),
 		submitCommand(topologies), statusCommand(), listCommand(), statusOf("activate", "Let the spouts of a topology emit again", cluster.Active),
 		statusOf("deactivate", "Let the spouts of a topology emit nothing for now", cluster.Inactive),
-		rebalanceCommand(), killCommand(), queryCommand(topologies),
+		rebalanceCommand(), stopCommand(), killCommand(), queryCommand(topologies),
 		uiCommand(), membersCommand(), drainCommand(), leaveCommand(), forgetCommand(), recoverCommand(),
 		tapCommand(), topCommand(), errorsCommand(),
 	}
@@ -38,9 +38,14 @@ func submitCommand(topologies []*topology.Topology) *cobra.Command {
 	c := l.command("submit TOPOLOGY", "Run a topology on the cluster",
 		`The program of the nodes must have the topology; this one need not, but if it has,
 it must be the same. The command returns when the cluster has taken it: status shows
-how it goes on. Output goes to the nodes.
+how it goes on. Output goes to the nodes. One that was stopped or has failed goes on
+where it was: to begin anew, kill it first.
 `, cobra.ExactArgs(1), func(ctx context.Context, c *cobra.Command, args []string) error {
 			spec, err := o.spec(c.Flags(), topologies, args[0])
+			if err != nil {
+				return err
+			}
+			v, err := l.view(ctx)
 			if err != nil {
 				return err
 			}
@@ -48,7 +53,12 @@ how it goes on. Output goes to the nodes.
 			if err != nil {
 				return err
 			}
-			return l.print(c, map[string]any{"topology": spec.Topology, "run": a.Run}, fmt.Sprintf("topology %s is submitted, as run %d\n", spec.Topology, a.Run))
+			said, text := map[string]any{"topology": spec.Topology, "run": a.Run}, fmt.Sprintf("topology %s is submitted, as run %d", spec.Topology, a.Run)
+			if old := submission(v, spec.Topology); old != nil && old.Status.Leaves() {
+				said["goes_on"] = old.Run
+				text += fmt.Sprintf(", and goes on where run %d was", old.Run)
+			}
+			return l.print(c, said, text+"\n")
 		})
 	f := c.Flags()
 	f.StringArrayVar(&o.set, "set", nil, "value of a parameter, `name=value`; as often as needed")
@@ -100,33 +110,53 @@ func statusOf(use, short string, to cluster.Status) *cobra.Command {
 	})
 }
 
+// stopCommand is "stop".
+func stopCommand() *cobra.Command {
+	return endCommand("stop TOPOLOGY", "End a topology, so that it can be submitted again and goes on",
+		`Its spouts emit nothing more, what is open is finished within 30 s, and then it has no
+tasks any more. Its positions, and of an exactly-once topology what is committed, are
+kept: when it is submitted again, with other parameters or by another version of the
+program, it goes on from there.
+`, cluster.Stopping, "stopped")
+}
+
 // killCommand is "kill".
 func killCommand() *cobra.Command {
-	l := &client{}
-	c := l.command("kill TOPOLOGY", "End a topology, and forget it",
+	return endCommand("kill TOPOLOGY", "End a topology, and forget it",
 		`Its spouts emit nothing more, what is open is finished within 30 s, and then it is
-forgotten with its positions. One that has ended is forgotten at once.
-`, cobra.ExactArgs(1), func(ctx context.Context, c *cobra.Command, args []string) error {
-			name := args[0]
-			v, err := l.view(ctx)
-			if err != nil {
-				return err
+forgotten with its positions: "stop" keeps them. One that has ended is forgotten at once.
+`, cluster.Ending, "killed")
+}
+
+func endCommand(use, short, long string, status cluster.Status, done string) *cobra.Command {
+	l := &client{}
+	c := l.command(use, short, long, cobra.ExactArgs(1), func(ctx context.Context, c *cobra.Command, args []string) error {
+		name := args[0]
+		v, err := l.view(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := l.ask(ctx, &node.Request{Op: node.OpSetStatus, Topology: name, Status: status}); err != nil {
+			return err
+		}
+		old := submission(v, name)
+		if !l.wait || old == nil {
+			return l.print(c, map[string]any{"topology": name}, fmt.Sprintf("topology %s is being %s\n", name, done))
+		}
+		text := "topology " + name + " has ended"
+		err = l.until(ctx, "topology "+name+" has not ended yet", func(v *node.View) bool {
+			now := submission(v, name)
+			over := now == nil || now.Run != old.Run || !now.Status.Runs()
+			if over && now != nil && now.Run == old.Run && now.Reason != "" {
+				text += ": " + now.Reason
 			}
-			if _, err := l.ask(ctx, &node.Request{Op: node.OpSetStatus, Topology: name, Status: cluster.Ending}); err != nil {
-				return err
-			}
-			if old := submission(v, name); l.wait && old != nil {
-				err = l.until(ctx, "topology "+name+" has not ended yet", func(v *node.View) bool {
-					now := submission(v, name)
-					return now == nil || now.Run != old.Run
-				})
-				if err != nil {
-					return err
-				}
-				return l.print(c, map[string]any{"topology": name, "run": old.Run}, "topology "+name+" has ended\n")
-			}
-			return l.print(c, map[string]any{"topology": name}, "topology "+name+" is being killed\n")
+			return over
 		})
+		if err != nil {
+			return err
+		}
+		return l.print(c, map[string]any{"topology": name, "run": old.Run}, text+"\n")
+	})
 	c.Flags().BoolVar(&l.wait, "wait", false, "until it has ended")
 	return c
 }

@@ -154,6 +154,9 @@ func (o *statusOptions) status(ctx context.Context, args []string) (*statusJSON,
 			continue
 		}
 		x := topologyOf(sub)
+		if x.Batches != nil {
+			x.Batches.Last = int64(v.Committed[sub.Run])
+		}
 		x.Lacks = lacks(v, sub)
 		if len(args) > 0 && x.Placed && sub.Status.Runs() {
 			a, err := o.askOnce(ctx, o.node, &node.Request{Op: node.OpStats, Topology: sub.Topology})
@@ -194,9 +197,6 @@ func topologyOf(sub *cluster.Submission) topologyJSON {
 		if c.One && x.Batches == nil {
 			x.Batches = &view.Batches{}
 		}
-	}
-	if x.Batches != nil && sub.Record != nil {
-		x.Batches.Last = int64(sub.Record.Committed)
 	}
 	if sub.Next != nil {
 		x.Waiting = sub.Why

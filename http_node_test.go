@@ -269,7 +269,6 @@ func TestActionsOfCluster(t *testing.T) {
 	}{
 		{view.Action{Do: "kill", Topology: "other"}, `unknown: there is no topology "other"`},
 		{view.Action{Do: "drain", Node: "z"}, `unknown: there is no node "z": the cluster has a, b`},
-		{view.Action{Do: "stop", Topology: "endless"}, "not-here: a cluster does not know stop"},
 		{view.Action{Do: "rebalance", Topology: "endless", Parallel: map[string]int{"on": 3}}, "unknown: "},
 		{view.Action{Do: "rebalance", Topology: "endless", Parallel: map[string]int{"out": 1_000_000}}, "invalid: "},
 	} {
@@ -277,9 +276,23 @@ func TestActionsOfCluster(t *testing.T) {
 		require.Contains(t, refused, tt.want)
 	}
 
+	const open = `^endless: its spouts emit nothing more, (and )?what is open \(\d+ messages?\) is finished within 30s`
+	e, refused = at.act(view.Action{Do: "stop", Topology: "endless", Preview: true})
+	require.Empty(t, refused)
+	require.Regexp(t, open+`; its positions are kept, and it goes on from there when it is submitted again$`, e.Text)
+	require.Equal(t, "running", at.detail("endless").Status, "nothing was done")
+	_, refused = at.act(view.Action{Do: "stop", Topology: "endless"})
+	require.Empty(t, refused)
+	soon(t, func() bool { return at.detail("endless").Status == "stopped" })
+	require.Equal(t, "It has been stopped: submit it, and it goes on. These are its last numbers.", at.detail("endless").Verdict.Text)
+	_, refused = at.act(view.Action{Do: "activate", Topology: "endless"})
+	require.Contains(t, refused, "topology endless is stopped: submit it again")
+	(&shell{t, tops, a.addr}).is("submit endless")
+	soon(t, func() bool { return at.detail("endless").Status == "running" })
+
 	e, refused = at.act(view.Action{Do: "kill", Topology: "endless", Preview: true})
 	require.Empty(t, refused)
-	require.Regexp(t, `^endless: its spouts emit nothing more, what is open \(\d+ messages?\) is finished within 30s, and then it is forgotten with its positions$`, e.Text)
+	require.Regexp(t, open+`, and then it is forgotten with its positions$`, e.Text)
 	require.Equal(t, "running", at.detail("endless").Status, "nothing was done")
 	_, refused = at.act(view.Action{Do: "kill", Topology: "endless"})
 	require.Empty(t, refused)

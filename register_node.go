@@ -85,7 +85,7 @@ func (c *clusterCollector) Collect(out chan<- prometheus.Metric) {
 		level(clusterNodes, n, state)
 	}
 	statuses := map[string]int{}
-	for _, s := range []cluster.Status{cluster.Inactive, cluster.Ending, cluster.Done, cluster.Failed} {
+	for _, s := range []cluster.Status{cluster.Inactive, cluster.Stopping, cluster.Ending, cluster.Stopped, cluster.Done, cluster.Failed} {
 		statuses[string(s)] = 0
 	}
 	for _, s := range topologyStatuses {

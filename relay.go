@@ -65,7 +65,7 @@ func (y *relay) asked() (addr string, life context.Context) {
 func (y *relay) next(addr string) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	if len(y.nodes) == 1 || y.nodes[0] != addr || y.life.Err() != nil {
+	if len(y.nodes) == 1 || y.nodes[0] != addr {
 		return
 	}
 	y.nodes = append(y.nodes[1:], addr)
@@ -73,18 +73,11 @@ func (y *relay) next(addr string) {
 	y.life, y.end = context.WithCancel(context.Background())
 }
 
-// leave lets go of all that was asked, for ever.
-func (y *relay) leave() {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	y.end()
-}
-
 // watch looks whether the node that is asked answers, until it is interrupted.
 func (y *relay) watch(interrupted <-chan int) {
 	beat := time.NewTicker(relayEvery)
 	defer beat.Stop()
-	defer y.leave()
+	defer func() { y.end() }()
 	for {
 		select {
 		case <-interrupted:

@@ -13,8 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/egretstream/egret/cluster"
-	"github.com/egretstream/egret/node"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/view"
 )
@@ -99,26 +97,4 @@ func TestUI(t *testing.T) {
 		require.Equal(t, tt.code, code, "%s", errs)
 		require.Contains(t, errs, tt.errs)
 	}
-}
-
-// Who is being asked when the page ends asks nobody else any more.
-func TestRelayLeaves(t *testing.T) {
-	y := newRelay(&client{node: "a:1"}, &node.View{Members: []node.MemberView{{Member: cluster.Member{Home: cluster.Home{Node: 1}, Addr: "b:1", Alive: true}}}})
-	require.Equal(t, []string{"a:1", "b:1"}, y.nodes)
-	y.next("a:1")
-	addr, life := y.asked()
-	require.Equal(t, "b:1", addr)
-	require.NoError(t, life.Err())
-	asks := make(chan struct{})
-	go func() {
-		defer close(asks)
-		y.next("b:1")
-	}()
-	y.leave()
-	<-asks
-	y.next("a:1")
-	y.next("b:1")
-	_, now := y.asked()
-	require.Error(t, life.Err())
-	require.Error(t, now.Err(), "nothing begins that nobody ends")
 }

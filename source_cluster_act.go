@@ -31,6 +31,9 @@ func (s *clusterSource) Act(ctx context.Context, a *view.Action) (*view.Effect, 
 		return s.status(ctx, sub, cluster.Active, a.Preview, "its spouts emit again")
 	case "deactivate":
 		return s.status(ctx, sub, cluster.Inactive, a.Preview, "its spouts emit nothing for now; what is open is finished")
+	case "stop":
+		return s.status(ctx, sub, cluster.Stopping, a.Preview,
+			fmt.Sprintf("its spouts emit nothing more, and %s is finished within %v; its positions are kept, and it goes on from there when it is submitted again", s.openOf(ctx, sub), stopTimeout))
 	case "kill":
 		text := "it has ended, and is forgotten with its positions"
 		if sub.Status.Runs() {
@@ -42,7 +45,7 @@ func (s *clusterSource) Act(ctx context.Context, a *view.Action) (*view.Effect, 
 	case "cancel":
 		return s.cancel(ctx, sub, a.Preview)
 	}
-	return nil, &web.Error{Code: web.NotHere, Text: fmt.Sprintf("a cluster does not know %s: kill ends a topology, deactivate lets its spouts emit nothing", a.Do)}
+	return nil, &web.Error{Code: web.NotHere, Text: fmt.Sprintf("a cluster does not know %s", a.Do)}
 }
 
 // ask asks for something, again if what hinders it may pass.
@@ -87,6 +90,8 @@ func (s *clusterSource) status(ctx context.Context, sub *cluster.Submission, to 
 		return nil, &web.Error{Code: web.Refused, Text: fmt.Sprintf("topology %s is %s: submit it again", sub.Topology, sub.Status)}
 	case sub.Status == cluster.Ending:
 		return nil, &web.Error{Code: web.Refused, Text: fmt.Sprintf("topology %s is being killed already", sub.Topology)}
+	case sub.Status == cluster.Stopping && to != cluster.Ending:
+		return nil, &web.Error{Code: web.Refused, Text: fmt.Sprintf("topology %s is being stopped already", sub.Topology)}
 	case sub.Status == to:
 		e.Text = fmt.Sprintf("%s: it is %s already", sub.Topology, to)
 	}

@@ -29,8 +29,11 @@ func (u *Submit) apply(s *State, r *Result) error {
 		if old.Status.Runs() {
 			return refuse(ErrRunning, "topology %q runs already, as run %d: kill it before it is submitted again", old.Topology, old.Run)
 		}
-		if old.Status == Failed {
+		if old.Status.Leaves() {
 			next.Positions, next.Record = old.Positions, old.Record
+			if next.Local && next.Record != nil {
+				next.Stays = old.Seat()
+			}
 		}
 	}
 	if err := s.give(r); err != nil {
@@ -56,6 +59,8 @@ func (c *SetStatus) apply(s *State, _ *Result) error {
 		return nil
 	case sub.Status == Ending:
 		return refuse(ErrEnded, "topology %q is being killed", c.Topology)
+	case sub.Status == Stopping && c.Status != Ending:
+		return refuse(ErrEnded, "topology %q is being stopped", c.Topology)
 	}
 	sub.Status, sub.Since = c.Status, at
 	s.put(sub)
@@ -188,10 +193,14 @@ func (c *Finish) apply(s *State, _ *Result) error {
 	switch {
 	case err != nil:
 		return err
-	case c.Status != Done && c.Status != Failed:
+	case c.Status != Done && c.Status != Failed && c.Status != Stopped:
 		return refuse(ErrInvalid, "topology %q cannot finish as %q", c.Topology, c.Status)
-	case sub.Status == Ending && c.Status == Done: // who leads did not know yet why all has ended
+	case sub.Status == Ending && c.Status != Failed: // who leads did not know yet why all has ended
 		return refuse(ErrEnded, "topology %q is being killed", c.Topology)
+	case sub.Status == Stopping && c.Status == Done:
+		return refuse(ErrEnded, "topology %q is being stopped", c.Topology)
+	case c.Status == Stopped && sub.Status != Stopping:
+		return refuse(ErrRunning, "topology %q runs, and nobody has stopped it", c.Topology)
 	}
 	sub.Status, sub.Reason, sub.Since = c.Status, c.Reason, at
 	sub.Next, sub.NextAt, sub.Why = nil, 0, ""

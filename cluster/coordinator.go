@@ -327,7 +327,7 @@ func (c *Coordinator) Candidates(s *State, sub *Submission) (all []Candidate) {
 		x, known := c.reports[m.Home].of(sub.Run)
 		// One with which it is over while the run is ending keeps what it has.
 		_, has := of(b.homes, m.Home)
-		if x.Cannot != "" || x.Over && (b.Status != Ending || !has) || !known && !has {
+		if x.Cannot != "" || x.Over && (!b.Status.Ends() || !has) || !known && !has {
 			continue
 		}
 		own := hosted{}
@@ -364,20 +364,20 @@ func (c *Coordinator) decide(b *book, wall time.Time) *Entry {
 	if b.Plan == nil {
 		return c.begin(b, wall)
 	}
-	if err := c.failure(b); err != "" {
+	if err := c.error(b); err != "" && !b.Status.Ends() {
 		return &Entry{Finish: &Finish{Topology: b.Topology, Run: b.Run, Status: Failed, Reason: err, At: wall}}
 	}
 	if e := c.repair(b); e != nil {
 		return e
 	}
 	switch {
-	case c.ended(b) && b.Status == Ending:
-		return &Entry{Forget: &Forget{Topology: b.Topology, Run: b.Run}}
+	case c.ended(b) && b.Status.Ends():
+		return c.over(b, wall)
 	case c.ended(b):
 		return &Entry{Finish: &Finish{Topology: b.Topology, Run: b.Run, Status: Done, At: wall}}
 	case b.Next != nil:
 		return c.carryOn(b)
-	case b.Status == Ending:
+	case b.Status.Ends():
 		return nil
 	}
 	return c.improve(b)
@@ -385,8 +385,8 @@ func (c *Coordinator) decide(b *book, wall time.Time) *Entry {
 
 // begin places the tasks of a new run.
 func (c *Coordinator) begin(b *book, wall time.Time) *Entry {
-	if b.Status == Ending {
-		return &Entry{Forget: &Forget{Topology: b.Topology, Run: b.Run}}
+	if b.Status.Ends() {
+		return c.over(b, wall)
 	}
 	plan, err := Place(b.Components, nil, c.Candidates(&c.s, b.Submission))
 	if err == nil {
@@ -396,6 +396,14 @@ func (c *Coordinator) begin(b *book, wall time.Time) *Entry {
 		return &Entry{Finish: &Finish{Topology: b.Topology, Run: b.Run, Status: Failed, Reason: "no node can run it: " + why, At: wall}}
 	}
 	return nil
+}
+
+// over is for a run that has done what it had to before it is stopped or forgotten.
+func (c *Coordinator) over(b *book, wall time.Time) *Entry {
+	if b.Status == Stopping {
+		return &Entry{Finish: &Finish{Topology: b.Topology, Run: b.Run, Status: Stopped, Reason: c.error(b), At: wall}}
+	}
+	return &Entry{Forget: &Forget{Topology: b.Topology, Run: b.Run}}
 }
 
 // cannot says why nodes cannot run a run, each reason once.
@@ -410,12 +418,9 @@ func (c *Coordinator) cannot(run Run) string {
 	return strings.Join(whys, "; ")
 }
 
-// failure says why a part of a run has ended by itself, if one has: that of the first
+// error says why a part of a run has ended by itself, if one has: that of the first
 // process, so that all who ask get the same.
-func (c *Coordinator) failure(b *book) (why string) {
-	if b.Status == Ending {
-		return ""
-	}
+func (c *Coordinator) error(b *book) (why string) {
 	first := Home{}
 	for h, r := range c.reports {
 		if x, known := r.of(b.Run); known && x.Over && x.Err != "" && (why == "" || compareHomes(h, first) < 0) {
@@ -429,7 +434,7 @@ func (c *Coordinator) failure(b *book) (why string) {
 // the run is ending, one with which it is over has done so.
 func (c *Coordinator) serves(b *book, h Home) bool {
 	x, _ := c.reports[h].of(b.Run)
-	return !c.gone(h) && x.Cannot == "" && (!x.Over || b.Status == Ending)
+	return !c.gone(h) && x.Cannot == "" && (!x.Over || b.Status.Ends())
 }
 
 // repair gives new lives to tasks whose process is gone, or whose messages were given
@@ -464,11 +469,12 @@ func (c *Coordinator) all(b *book) bool {
 }
 
 // ended reports whether a run has nothing more to do anywhere. One that is ending does
-// not wait for tasks that nobody can take any more.
+// not wait for tasks that nobody can take any more. Of one that is stopping it is not enough
+// that all tasks have ended: the log may lack positions of theirs.
 func (c *Coordinator) ended(b *book) bool {
 	for _, h := range b.homes {
 		x, _ := c.reports[h.Home].of(b.Run)
-		if x.Ended && (x.Epoch == b.Plan.Epoch || mutation.Is(mutation.StaleReport)) || b.Status == Ending && (x.Over || c.gone(h.Home)) {
+		if x.Ended && (b.Status != Stopping || x.Rest == AtEnd) && (x.Epoch == b.Plan.Epoch || mutation.Is(mutation.StaleReport)) || b.Status.Ends() && (x.Over || c.gone(h.Home)) {
 			continue
 		}
 		return false
@@ -487,7 +493,7 @@ func (c *Coordinator) carryOn(b *book) *Entry {
 		b.nextAt, b.asked = b.NextAt, c.now
 	}
 	drop := &Entry{CancelNext: &CancelNext{Topology: b.Topology, Run: b.Run, Base: b.Plan.Epoch}}
-	if b.Status == Ending {
+	if b.Status.Ends() {
 		return drop
 	}
 	if b.Why == WhyEven || b.Why == WhyDrain {

@@ -23,7 +23,7 @@ import (
 //	status words inactive
 //	drain 2 on
 //	resize words count=6
-//	say 1.1 2.1 [rest] [ended] [over] [err=e] [cannot=c] [refused=3.1] [down=3.1/12s] [reset=3.1]
+//	say 1.1 2.1 [rest] [ended] [saved] [over] [err=e] [cannot=c] [refused=3.1] [down=3.1/12s] [reset=3.1]
 //	at 3s                           what is asked for is entered at once, until that is nothing
 //	ask 3s                          what is asked for is lost
 //
@@ -140,11 +140,13 @@ func (s *conversation) say(words []string) {
 	var x RunReport
 	var links []LinkReport
 	var reset []Home
-	var rest, ended bool
+	var rest, ended, saved bool
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, "=")
 		value = strings.ReplaceAll(value, "_", " ")
 		switch key {
+		case "saved":
+			saved = true
 		case "rest":
 			rest = true
 		case "ended":
@@ -178,6 +180,9 @@ func (s *conversation) say(words []string) {
 			x.Run, x.Epoch, x.Ended, x.Rest = sub.Run, sub.epoch(), ended, 0
 			if rest {
 				x.Rest = sub.NextAt
+			}
+			if saved {
+				x.Rest = AtEnd
 			}
 			r.Runs = append(r.Runs, x)
 			epochs = append(epochs, RunEpoch{sub.Run, sub.epoch()})

@@ -41,14 +41,15 @@ type Found struct {
 }
 
 // Submit starts a run. A run of the same name that is done is forgotten with its
-// positions. One that has failed leaves its positions, or its record of batches, to the new
-// one, which goes on from there; to begin anew, it is forgotten first.
+// positions. One that was stopped or has failed leaves its positions, or its record of batches,
+// to the new one, which goes on from there; to begin anew, it is forgotten first.
 type Submit struct {
 	Spec Spec      `json:"spec"`
 	At   time.Time `json:"at"`
 }
 
-// SetStatus makes a run active, inactive or ending. From ending there is no way back.
+// SetStatus makes a run active, inactive, stopping or ending. From stopping there is only the
+// way to ending, and none from there.
 type SetStatus struct {
 	Topology string    `json:"topology"`
 	Run      Run       `json:"run"`
@@ -97,7 +98,7 @@ type Commit struct {
 	Positions []Position `json:"positions"`
 }
 
-// Finish ends a run as done or failed. It stays visible with its last plan until its
+// Finish ends a run as done, failed, or, if it was stopping, stopped. It stays visible with its last plan until its
 // name is submitted again or forgotten.
 type Finish struct {
 	Topology string    `json:"topology"`

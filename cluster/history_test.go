@@ -126,7 +126,7 @@ func drawEntry(t *rapid.T, s *State) Entry {
 		task := &p.Tasks[rapid.IntRange(0, len(p.Tasks)-1).Draw(t, "id")]
 		task.Home = Home{9, 1}
 	}
-	status := rapid.SampledFrom([]Status{Active, Inactive, Ending, Done, Failed}).Draw(t, "status")
+	status := rapid.SampledFrom([]Status{Active, Inactive, Stopping, Ending, Stopped, Done, Failed}).Draw(t, "status")
 	var record batch.Record
 	if sub := s.Submission(name); sub != nil {
 		record = *sub.Record.Clone()

@@ -5,17 +5,21 @@ import "cmp"
 // Where a run is whose states only one node has (T18). Moving such a state is not built:
 // the run stays with its node, and waits while that is gone.
 
-// Seat returns the node that a run with Local stays on; 0: none yet, or it may be anywhere.
+// Seat returns the node that a run with Local stays on, or one that goes on with the states
+// of the run before; 0: none yet, or it may be anywhere.
 func (s *Submission) Seat() NodeID {
-	if !s.Local || s.Plan == nil {
+	if !s.Local {
 		return 0
+	}
+	if s.Plan == nil {
+		return s.Stays
 	}
 	for _, t := range s.Plan.Tasks {
 		if t.Home.Node != 0 {
 			return t.Home.Node
 		}
 	}
-	return 0
+	return s.Stays
 }
 
 // only returns the one node of all that a run with Local may have tasks on, if it is among

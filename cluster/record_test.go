@@ -58,19 +58,22 @@ func TestBatches(t *testing.T) {
 	require.Equal(t, r, again.Submission("words").Record)
 }
 
-// What was committed of a topology that has failed is committed in the next one, whose
+// What was committed of a topology that was stopped or has failed is committed in the next one, whose
 // coordinator the one before cannot be any more. After one that is done everything begins
 // anew.
 func TestBatchesOfTheNextRun(t *testing.T) {
-	for _, status := range []Status{Failed, Done} {
+	for _, status := range []Status{Failed, Stopped, Done} {
 		m, run, epoch := running(t)
 		m.must(begins(1, tuple.NewIncarnation(epoch, 1)))
 		m.must(commits(1, 1))
+		if status == Stopped {
+			m.must(Entry{SetStatus: &SetStatus{"words", run, Stopping, clock}})
+		}
 		m.must(Entry{Finish: &Finish{"words", run, status, "", clock}})
 		m.must(commits(1, 2)) // it was written before that was known
 		m.must(Entry{Submit: &Submit{words(), clock}})
 		m.refused(ErrStale, commits(1, 3))
-		if status == Failed {
+		if status != Done {
 			require.Equal(t, tuple.TxID(2), m.Submission("words").Record.Committed)
 		} else {
 			require.Nil(t, m.Submission("words").Record)

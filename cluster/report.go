@@ -22,10 +22,14 @@ type RunReport struct {
 	Cannot string `json:"cannot,omitempty"` // why the node cannot have tasks of it; empty: it can
 	Epoch  uint32 `json:"epoch,omitempty"`  // of the plan that its tasks live in
 	Ended  bool   `json:"ended,omitempty"`  // all of them have ended, in this plan; the log may lack positions of theirs
-	Rest   uint64 `json:"rest,omitempty"`   // the proposal at which all of them have come to rest
+	Rest   uint64 `json:"rest,omitempty"`   // the proposal at which all of them have come to rest; AtEnd
 	Over   bool   `json:"over,omitempty"`   // nothing of it is left here
 	Err    string `json:"err,omitempty"`    // why it is over, if nobody wanted it
 }
+
+// AtEnd is the Rest of a run that is stopping, when its tasks have all ended and the log lacks
+// nothing of theirs.
+const AtEnd = 1<<64 - 1
 
 // A LinkReport is about the link to another process.
 type LinkReport struct {

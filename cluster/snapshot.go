@@ -118,7 +118,7 @@ func (s *State) check() error {
 			return broken("topology %q is there twice, or in the wrong place", name)
 		case sub.Run == 0 || sub.Run > Run(s.Epoch):
 			return broken("run %d of topology %q", sub.Run, name)
-		case !sub.Status.Runs() && sub.Status != Done && sub.Status != Failed:
+		case !sub.Status.Runs() && sub.Status != Done && !sub.Status.Leaves():
 			return broken("topology %q is %q", name, sub.Status)
 		case sub.Next != nil && (sub.Plan == nil || !sub.Status.Runs()):
 			return broken("topology %q is to have another plan, and has none", name)

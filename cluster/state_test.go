@@ -173,6 +173,97 @@ func TestStatus(t *testing.T) {
 	m.must(Entry{Forget: &Forget{"words", run}})
 }
 
+// One that is stopped leaves what it has done to the next one of its name.
+func TestStop(t *testing.T) {
+	m, run, epoch := running(t)
+	life := tuple.NewIncarnation(epoch, 1)
+	set := func(to Status) Entry { return Entry{SetStatus: &SetStatus{"words", run, to, clock}} }
+	finish := func(as Status) Entry { return Entry{Finish: &Finish{"words", run, as, "30 messages were open", clock}} }
+	m.must(Entry{Commit: &Commit{"words", run, positions("lines", life, "a")}})
+	require.Contains(t, m.refused(ErrRunning, finish(Stopped)), "nobody has stopped it")
+	m.must(Entry{ProposeNext: &ProposeNext{"words", run, epoch, m.Submission("words").Plan, ""}})
+	m.must(set(Stopping))
+	require.True(t, m.Submission("words").Status.Runs())
+	for _, to := range []Status{Active, Inactive} {
+		require.Contains(t, m.refused(ErrEnded, set(to)), "is being stopped")
+	}
+	m.must(set(Stopping))
+	m.refused(ErrEnded, finish(Done))
+	m.refused(ErrRunning, Entry{Forget: &Forget{"words", run}})
+	m.refused(ErrRunning, Entry{Submit: &Submit{words(), clock}})
+	m.must(finish(Stopped))
+	require.Equal(t, "30 messages were open", m.Submission("words").Reason)
+	require.Nil(t, m.Submission("words").Next)
+	require.False(t, m.Submission("words").Status.Runs())
+	m.must(Entry{Commit: &Commit{"words", run, positions("lines", life, "b")}})
+	m.refused(ErrEnded, set(Active))
+
+	var again State
+	require.NoError(t, again.Restore([]byte(m.snapshot())))
+	require.Equal(t, Stopped, again.Submission("words").Status)
+
+	other := words()
+	other.Fingerprint, other.Components = "of a later program", chain(1, 1, 1, 1)
+	other.Components[0].Name = "lines"
+	second := Run(m.must(Entry{Submit: &Submit{other, clock}}).Epoch)
+	require.Equal(t, 2, m.Submission("words").Positions.Len())
+	require.Equal(t, Active, m.Submission("words").Status)
+
+	// Who has changed his mind can have it forgotten: while it is being stopped, or later.
+	run = second
+	m.must(set(Stopping))
+	m.must(set(Ending))
+	m.refused(ErrEnded, finish(Stopped))
+	m.refused(ErrEnded, set(Stopping))
+	m.must(Entry{Forget: &Forget{"words", run}})
+	m, run, _ = running(t)
+	m.must(set(Stopping))
+	m.must(finish(Stopped))
+	m.must(Entry{Forget: &Forget{"words", run}})
+	m.must(Entry{Submit: &Submit{words(), clock}})
+	require.Zero(t, m.Submission("words").Positions.Len())
+}
+
+// Who goes on with states that one node has is placed there, whether it had a place itself
+// before it ended or not.
+func TestNextRunStaysWithItsStates(t *testing.T) {
+	local := words()
+	local.Local = true
+	for _, status := range []Status{Stopped, Failed} {
+		m, run, epoch := running(t)
+		sub := *m.Submission("words")
+		sub.Local = true
+		m.put(&sub)
+		seat := sub.Seat()
+		require.NotZero(t, seat)
+		end := func() {
+			if status == Stopped {
+				m.must(Entry{SetStatus: &SetStatus{"words", run, Stopping, clock}})
+			}
+			m.must(Entry{Finish: &Finish{"words", run, status, "", clock}})
+		}
+		m.must(begins(1, tuple.NewIncarnation(epoch, 1)))
+		m.must(commits(1, 1))
+		end()
+		for range 2 {
+			run = Run(m.must(Entry{Submit: &Submit{local, clock}}).Epoch)
+			require.Nil(t, m.Submission("words").Plan)
+			require.Equal(t, seat, m.Submission("words").Seat())
+			var all []Candidate
+			for n := range NodeID(4) {
+				all = append(all, Candidate{Home: Home{n + 1, 1}})
+			}
+			only := m.Submission("words").only(all)
+			require.Len(t, only, 1)
+			require.Equal(t, seat, only[0].Node)
+			require.Empty(t, m.Submission("words").only([]Candidate{{Home: Home{9, 1}}}))
+			end()
+		}
+		m.must(Entry{Submit: &Submit{words(), clock}})
+		require.Zero(t, m.Submission("words").Seat(), "its states are elsewhere now")
+	}
+}
+
 func TestPlans(t *testing.T) {
 	m, run, epoch := running(t)
 	first := m.Submission("words").Plan

@@ -60,13 +60,22 @@ type Status string
 const (
 	Active   Status = "active"
 	Inactive Status = "inactive" // its spouts emit nothing
-	Ending   Status = "ending"   // it was killed: what is open is finished
+	Stopping Status = "stopping" // what is open is finished, and then it is stopped
+	Ending   Status = "ending"   // it was killed: what is open is finished, and then it is forgotten
+	Stopped  Status = "stopped"  // the next one of its name goes on where it was
 	Done     Status = "done"     // all its input has ended
 	Failed   Status = "failed"   // it has stopped with an error
 )
 
 // Runs reports whether there are tasks of a topology with this status.
-func (s Status) Runs() bool { return s == Active || s == Inactive || s == Ending }
+func (s Status) Runs() bool { return s == Active || s == Inactive || s.Ends() }
+
+// Ends reports whether its tasks do nothing more than finish what is open.
+func (s Status) Ends() bool { return s == Stopping || s == Ending }
+
+// Leaves reports whether positions, or the record of batches, are for the next run of the
+// same name.
+func (s Status) Leaves() bool { return s == Stopped || s == Failed }
 
 // A Run is one submission of a topology: the epoch that was given to it.
 type Run uint32
@@ -148,6 +157,9 @@ type Submission struct {
 	// Record is what is durable of the batches of an exactly-once topology; nil: none has
 	// begun.
 	Record *batch.Record `json:"-"`
+	// Stays is the node that has the states of the run before, if the record is of that and
+	// they are local; 0: none has.
+	Stays NodeID `json:"stays,omitempty"`
 }
 
 // Began is when the run was submitted. A log of an earlier build knows of runs only since

@@ -170,6 +170,9 @@ func (a *Agent) Receive(ctx actor.Context, msg any) {
 	case task.Ended:
 		if p := a.parts[cluster.Run(msg.Run)]; p != nil && p.placed != nil && p.placed.Epoch == msg.Epoch {
 			p.ended, a.dirty = msg.Yes, true
+			if sub := a.submission(p.run); sub != nil {
+				p.follow(a, sub)
+			}
 		}
 	case task.AtRest:
 		if p := a.parts[cluster.Run(msg.Run)]; p != nil && p.halted == msg.N {

@@ -78,8 +78,12 @@ func (p *part) follow(a *Agent, sub *cluster.Submission) {
 		return
 	}
 	switch {
-	case sub.Status == cluster.Ending:
-		p.halt(a, 0)
+	case sub.Status.Ends():
+		if sub.Status == cluster.Stopping && p.ended {
+			p.halt(a, cluster.AtEnd) // until the log has all that they have done
+		} else {
+			p.halt(a, 0)
+		}
 		if !p.drain {
 			p.drain = true
 			a.ctx.Send(p.sup, task.DrainBy{Deadline: drainFor})
@@ -94,7 +98,7 @@ func (p *part) follow(a *Agent, sub *cluster.Submission) {
 }
 
 const (
-	inactive = 1<<64 - 1 // the Halt of a run that is inactive
+	inactive = cluster.AtEnd - 1 // the Halt of a run that is inactive
 	drainFor = 30 * time.Second
 )
 
@@ -283,7 +287,7 @@ func (p *part) report(sub *cluster.Submission) cluster.RunReport {
 	if p.placed != nil {
 		r.Epoch, r.Ended = p.placed.Epoch, p.ended
 	}
-	if sub.Next != nil && p.halted == sub.NextAt {
+	if sub.Next != nil && p.halted == sub.NextAt || sub.Status == cluster.Stopping && p.halted == cluster.AtEnd && p.ended {
 		r.Rest = p.rest
 	}
 	return r

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/tuple"
 )
 
 // A Request is what a person or a program wants of the cluster. Any node takes it.
@@ -28,7 +29,7 @@ type Request struct {
 const (
 	OpState     = "state"     // what is agreed on, and who is there; answered by the node itself
 	OpSubmit    = "submit"    // a topology
-	OpSetStatus = "status"    // activate, deactivate, kill
+	OpSetStatus = "status"    // activate, deactivate, stop, kill
 	OpRebalance = "rebalance" // tasks of components
 	OpDrain     = "drain"     // a node, or no more
 	OpForget    = "forget"    // a node that will not come back
@@ -72,6 +73,8 @@ type View struct {
 	Nodes       []cluster.Node        `json:"nodes"`            // those that the log knows, alive or not
 	Voters      []cluster.NodeID      `json:"voters,omitempty"` // of the log, as the node's host knows
 	Submissions []*cluster.Submission `json:"submissions"`
+	// Committed are the batches of exactly-once topologies that were committed last.
+	Committed map[cluster.Run]tuple.TxID `json:"committed,omitempty"`
 }
 
 // A MemberView is one node.
@@ -320,6 +323,14 @@ func movesOf(sub *cluster.Submission, plan *cluster.Plan) (all []Move) {
 // view is how this node sees the cluster.
 func (a *Agent) view() *View {
 	v := &View{Self: a.Self.Home, Cluster: a.Cluster, Leader: a.leads.Node, Applied: a.state.Applied, Submissions: a.state.Submissions, Nodes: a.state.Nodes}
+	for _, sub := range a.state.Submissions {
+		if sub.Record != nil {
+			if v.Committed == nil {
+				v.Committed = map[cluster.Run]tuple.TxID{}
+			}
+			v.Committed[sub.Run] = sub.Record.Committed
+		}
+	}
 	tasks := map[cluster.Home]int{}
 	for _, sub := range a.state.Submissions {
 		if sub.Plan == nil || !sub.Status.Runs() {

@@ -39,7 +39,7 @@ type Run struct {
 	Topology  string            `json:"topology"`
 	Run       string            `json:"run,omitempty"` // of a cluster
 	Guarantee string            `json:"guarantee"`
-	Status    string            `json:"status"` // running, inactive, changing, ending, done, failed, waiting
+	Status    string            `json:"status"` // running, waiting, inactive, changing, stopping, ending, stopped, done, failed
 	Reason    string            `json:"reason,omitempty"`
 	Began     time.Time         `json:"began"`
 	Ended     bool              `json:"ended,omitempty"`

@@ -26,6 +26,8 @@ func (c *Comparison) verdict(d *Detail, r *Run, tasks []pair) Verdict {
 	switch {
 	case d.Ended && d.Status == "failed":
 		return Verdict{"bad", "It has failed" + reason(": ") + ". These are its last numbers."}
+	case d.Ended && d.Status == "stopped":
+		return Verdict{"", "It has been stopped" + reason(": ") + ": submit it, and it goes on. These are its last numbers."}
 	case d.Ended:
 		return Verdict{"", "It has ended" + reason(": ") + ". These are its last numbers."}
 	case d.Graph == nil:

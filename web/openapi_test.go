@@ -75,7 +75,7 @@ var descriptions = map[string]described{
 		{name: "where", about: `An expression on the fields, such as word == "whale" && count > 10. Default: all tuples.`, kind: "string"},
 		{name: "most", about: "Tuples a second, up to 1000. Default: 10.", kind: "number"},
 	}, streams: "Lines of JSON (Tapped); or, if asked for text/event-stream, server-sent events. tapped (Tapped). broken (ErrorAnswer): it has ended with an error. ended (null): the run has ended."},
-	"POST /api/v1/actions":     {does: "Does something to a topology or a node, or says what that would do. stop and kill are what a run without a cluster knows.", body: view.Action{}, answer: view.Effect{}},
+	"POST /api/v1/actions":     {does: "Does something to a topology or a node, or says what that would do. A run without a cluster knows stop and kill alone; in a cluster stop keeps the positions, and kill forgets them.", body: view.Action{}, answer: view.Effect{}},
 	"GET /api/v1/openapi.json": {does: "This document.", answer: map[string]any{}},
 }
 

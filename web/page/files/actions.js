@@ -11,7 +11,7 @@ const words = {
   deactivate: { name: "Deactivate", title: (a) => `Let ${a.topology} read nothing for now?`, done: (a) => `${a.topology} reads nothing for now`, next: "Activate lets it read on." },
   rebalance: { name: "Rebalance", title: (a) => `Rebalance ${a.topology}?`, done: (a) => `${a.topology} is rebalanced`, next: "Until that is done its status is changing, and it can be cancelled." },
   cancel: { name: "Cancel the rebalance", title: (a) => `Cancel the rebalance of ${a.topology}?`, done: (a) => `The rebalance of ${a.topology} is cancelled` },
-  stop: { name: "Stop", title: (a) => `Stop ${a.topology}?`, done: (a) => `${a.topology} stops`, next: "When it has ended its last numbers stay here until this page is closed." },
+  stop: { name: "Stop", title: (a) => `Stop ${a.topology}?`, done: (a) => `${a.topology} stops`, next: "Its last numbers stay here. In a cluster it goes on where it was when it is submitted again." },
   kill: { name: "Kill", title: (a) => `Kill ${a.topology}?`, done: (a) => `${a.topology} is killed`, next: "Its last numbers stay here until this page is closed.", danger: true },
   drain: { name: "Drain", title: (a) => `Move all tasks away from ${a.node}?`, done: (a) => `${a.node} is drained`, next: "Undrain lets it have tasks again." },
   undrain: { name: "Undrain", title: (a) => `Let ${a.node} have tasks again?`, done: (a) => `${a.node} may have tasks again` },
@@ -19,8 +19,8 @@ const words = {
 
 // buttons are those of a topology, for who may act. One that makes no sense now says why.
 export function buttons(place, d, who) {
-  const all = !who.act || d.ended ? [] : !d.cluster ? ["stop", "kill"] : [d.status === "inactive" ? "activate" : "deactivate", d.status === "changing" ? "cancel" : "rebalance", "kill"];
-  const why = (word) => (d.cluster && !d.quorum ? "Nothing can be changed without a quorum" : d.status === "ending" && (d.cluster || word === "stop") ? "It is ending already" : d.status === "waiting" && word === "rebalance" ? "It does not run yet" : null);
+  const all = !who.act || d.ended ? [] : !d.cluster ? ["stop", "kill"] : [d.status === "inactive" ? "activate" : "deactivate", d.status === "changing" ? "cancel" : "rebalance", "stop", "kill"];
+  const why = (word) => (d.cluster && !d.quorum ? "Nothing can be changed without a quorum" : d.status === "ending" && (d.cluster || word === "stop") ? "It is ending already" : d.status === "stopping" && word !== "kill" ? "It is stopping already" : d.status === "waiting" && word === "rebalance" ? "It does not run yet" : null);
   const key = all.map((word) => word + (why(word) ?? "")).join("\n");
   if (place.dataset.key !== key) {
     place.dataset.key = key;
