@@ -474,7 +474,7 @@ func (c *Coordinator) all(b *book) bool {
 func (c *Coordinator) ended(b *book) bool {
 	for _, h := range b.homes {
 		x, _ := c.reports[h.Home].of(b.Run)
-		if x.Ended && (b.Status != Stopping || x.Rest == AtEnd) && (x.Epoch == b.Plan.Epoch || mutation.Is(mutation.StaleReport)) || b.Status.Ends() && (x.Over || c.gone(h.Home)) {
+		if x.Ended && (b.Status != Stopping || x.Rest == AtEnd || mutation.Is(mutation.StopUnsaved)) && (x.Epoch == b.Plan.Epoch || mutation.Is(mutation.StaleReport)) || b.Status.Ends() && (x.Over || c.gone(h.Home)) {
 			continue
 		}
 		return false

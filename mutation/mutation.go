@@ -143,6 +143,7 @@ const (
 
 	StaleReport
 	SwitchUnrested
+	StopUnsaved
 	UnhaltedLife
 	MovedKeepsEpoch
 	ResetKeepsEpoch
@@ -256,6 +257,7 @@ var names = [end]struct{ name, doc string }{
 	AheadUnfixed:         {"ahead-unfixed", "T13: a store without values before may have a batch of which the record has no ranges"},
 	AnyOlder:             {"any-older", "T11: a store takes a write on top of any older batch, also of one that the task has not left there"},
 
+	StopUnsaved:     {"stop-unsaved", "a topology is stopped when its tasks have ended, though the log lacks positions of theirs"},
 	StaleReport:     {"stale-report", "that a node's tasks have ended is believed whichever plan they have ended in"},
 	SwitchUnrested:  {"switch-unrested", "the next plan is put in force before everything is at rest"},
 	UnhaltedLife:    {"unhalted-life", "a life that begins while its run is halted emits"},

@@ -148,15 +148,19 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 			b = t
 		}
 	}
+	halted := s.halted // from the first moment: what was told later it would hear of behind its first turn
+	if mutation.Is(mutation.UnhaltedLife) {
+		halted = 0
+	}
 	switch b := b.(type) {
 	case *spoutTask:
-		c.call, c.cancel = b.call, b.kill
+		c.call, c.cancel, b.halt = b.call, b.kill, halted
 	case *queueTask:
-		c.call = b.core.call
+		c.call, b.halt = b.core.call, halted
 	case *coordTask:
-		c.call = b.core.call
+		c.call, b.halt = b.core.call, halted
 	case *boltTask:
-		c.call, b.careful = b.call, c.careful
+		c.call, b.halt, b.careful = b.call, halted, c.careful
 	}
 	c.watch = watch{}
 	c.born = s.ctx.Now() + c.pause
@@ -172,9 +176,6 @@ func (s *Supervisor) spawn(id tuple.TaskID) {
 		s.ctx.Send(c.ref, s.taps)
 	}
 	s.askAgain(id)
-	if s.halted > 0 && !mutation.Is(mutation.UnhaltedLife) {
-		s.ctx.Send(c.ref, halt{s.halted})
-	}
 }
 
 func (s *Supervisor) Receive(ctx actor.Context, msg any) {

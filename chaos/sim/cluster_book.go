@@ -31,6 +31,7 @@ type clusterBook struct {
 	owners   map[lifeKey]*taskLife
 	plans    map[planKey]string
 	links    linkBook
+	stopped  map[*clusterTop]*clusterRunBook // the last run that was
 	severed  []severed
 }
 
@@ -70,7 +71,8 @@ type clusterRunBook struct {
 	all    []*clusterMessage
 	byID   map[uint64]*clusterMessage
 	execs  map[execKey]*clusterExec
-	forced bool // a plan was put in force that did not wait
+	forced bool            // a plan was put in force that did not wait
+	before *clusterRunBook // it goes on where that was stopped
 }
 
 type execKey struct {
@@ -108,7 +110,7 @@ type clusterExec struct {
 func newClusterBook(c *clusterRun) *clusterBook {
 	return &clusterBook{
 		c: c, checks: map[chaos.Checker]*checked{}, features: map[string]bool{}, runs: map[cluster.Run]*clusterRunBook{},
-		lives: map[*proc]*taskLife{}, owners: map[lifeKey]*taskLife{}, plans: map[planKey]string{}, links: newLinkBook(),
+		lives: map[*proc]*taskLife{}, owners: map[lifeKey]*taskLife{}, plans: map[planKey]string{}, links: newLinkBook(), stopped: map[*clusterTop]*clusterRunBook{},
 	}
 }
 
@@ -153,6 +155,7 @@ func (b *clusterBook) settings(p *process, run cluster.Run, spec *cluster.Spec, 
 		r = &clusterRunBook{
 			book: b, run: run, top: b.c.s.tops[i], splits: map[execKey]*clusterSplit{}, byID: map[uint64]*clusterMessage{}, execs: map[execKey]*clusterExec{},
 		}
+		r.before = b.stopped[r.top]
 		b.runs[run] = r
 		b.order = append(b.order, r)
 	}
@@ -221,6 +224,11 @@ func (b *clusterBook) entered(before, after *cluster.State, entry []byte, result
 		return
 	case e.Finish != nil && e.Finish.Status == cluster.Failed:
 		b.violate(chaos.Ending, "run %d has failed: %s", e.Finish.Run, e.Finish.Reason)
+	case e.Finish != nil && e.Finish.Status == cluster.Stopped:
+		if r := b.runs[e.Finish.Run]; r != nil {
+			b.stopped[r.top] = r
+			r.stopped()
+		}
 	case e.Finish != nil:
 		if r := b.runs[e.Finish.Run]; r != nil {
 			r.finished(after)
@@ -286,6 +294,10 @@ func (r *clusterRunBook) split(part int, name string) *clusterSplit {
 		if r.top.early {
 			s.gate = n
 		}
+		if r.before != nil {
+			old := r.before.split(part, name)
+			s.stored, s.life = old.stored, old.life
+		}
 		r.splits[at] = s
 	}
 	return s
@@ -300,8 +312,12 @@ func (r *clusterRunBook) read(s *clusterSplit, n int) *clusterMessage {
 			name: fmt.Sprintf("message %d of split %d of %s of run %d", k, s.index, r.top.parts[s.part].name, r.run),
 		}
 		r.top.descend(s.part, m.id, func(part int, id uint64) {
+			key := execKey{part, id}
 			e := &clusterExec{part: part, id: id}
-			r.execs[execKey{part, id}] = e
+			if r.before != nil && r.before.execs[key] != nil {
+				e.oks = slices.Clone(r.before.execs[key].oks)
+			}
+			r.execs[key] = e
 			m.all = append(m.all, e)
 		})
 		s.all = append(s.all, m)
@@ -406,6 +422,18 @@ func (r *clusterRunBook) finished(s *cluster.State) {
 			if b.check(chaos.Executions); b.c.s.exact() && len(e.oks) != 1 && r.top.fails == 0 {
 				b.violate(chaos.Quiet, "%x of %s was executed %d times at %s, and nothing was wrong", e.id, m.name, len(e.oks), r.top.parts[e.part].name)
 			}
+		}
+	}
+}
+
+// stopped checks that one that nobody disturbs has finished all that it has emitted, and said so,
+// when it is stopped.
+func (r *clusterRunBook) stopped() {
+	b := r.book
+	b.saw("run stopped")
+	for _, m := range r.all {
+		if b.check(chaos.Quiet); b.c.s.exact() && m.out && m.index >= m.split.stored {
+			b.violate(chaos.Quiet, "run %d is stopped, and %s was emitted, but its split is committed at %d, and nothing was wrong", r.run, m.name, m.split.stored)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/egretstream/egret/chaos"
@@ -186,22 +187,29 @@ func (c *clusterRun) order(d *clusterDeed, m *machine) bool {
 		c.join()
 	case "leave":
 		return c.leave(m)
-	case "kill topology":
+	case "kill topology", "stop topology":
 		if top.killed {
 			return false
 		}
-		top.killed, top.again = true, d.n%2 == 0
-		c.ask(&asking{what: "kill " + top.name, settle: true, request: func() *node.Request {
+		what, status := "kill", cluster.Ending
+		top.killed, top.stops, top.again = true, d.kind == "stop topology", d.n%2 == 0
+		if top.stops {
+			what, status, top.again = "stop", cluster.Stopping, true
+		}
+		c.ask(&asking{what: what + " " + top.name, settle: true, request: func() *node.Request {
 			sub := c.log.state().Submission(top.name)
 			if sub == nil && top.doomed == 0 {
 				top.killed = false // it was not there yet
 			}
-			if !top.killed || sub == nil || sub.Status == cluster.Ending || top.doomed != 0 && sub.Run != top.doomed {
+			if !top.killed || sub == nil || sub.Status == status || top.doomed != 0 && sub.Run != top.doomed || top.stops && !sub.Status.Runs() {
 				return nil
 			}
 			top.doomed = sub.Run
-			return &node.Request{Op: node.OpSetStatus, Topology: top.name, Status: cluster.Ending}
+			return &node.Request{Op: node.OpSetStatus, Topology: top.name, Status: status}
 		}})
+		if top.stops {
+			c.submit(slices.Index(c.s.tops, top))
+		}
 	default:
 		panic("no deed: " + d.kind)
 	}
@@ -245,6 +253,9 @@ func (c *clusterRun) submit(i int) {
 	top := c.s.tops[i]
 	c.ask(&asking{what: "submit " + top.name, settle: true, request: func() *node.Request {
 		sub := c.log.state().Submission(top.name)
+		if sub != nil && top.stops && sub.Status != cluster.Stopped {
+			return nil
+		}
 		if sub != nil && (!top.killed || top.doomed != 0 && sub.Run != top.doomed) || top.killed && !top.again {
 			return nil
 		}

@@ -81,7 +81,7 @@ func (b *clusterBook) oneMind() string {
 
 // clusterFeatures are what there is to be among many seeds.
 var clusterFeatures = []string{
-	"run done", "quiet switch", "switch cancelled", "tasks moved at once", "tasks killed", "leader killed", "leader killed while a switch waits", "leader hangs",
+	"run done", "run stopped", "quiet switch", "switch cancelled", "tasks moved at once", "tasks killed", "leader killed", "leader killed while a switch waits", "leader hangs",
 	"leader deposed", "unsure proposal", "late apply", "zombie whose tasks have moved", "link reset between living processes", "position refused",
 	"drain", "left", "task panics", "inactive", "lost", "timed out", "failing tuple", "parcels between nodes",
 }

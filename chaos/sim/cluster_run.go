@@ -246,7 +246,7 @@ func (c *clusterRun) finished() bool {
 		if sub == nil && top.killed && !top.again {
 			continue
 		}
-		if sub == nil || sub.Status.Runs() {
+		if sub == nil || sub.Status.Runs() || sub.Status == cluster.Stopped {
 			return false
 		}
 	}

@@ -68,14 +68,14 @@ var clusterMoods = []struct {
 	quiet bool // nothing goes wrong
 }{
 	{"peaceful", nil, true},
-	{"changing", []string{"rebalance", "rebalance", "deactivate", "drain", "join", "leave", "transfer"}, true},
+	{"changing", []string{"rebalance", "rebalance", "deactivate", "drain", "join", "leave", "transfer", "stop topology"}, true},
 	{"breaking", []string{"break", "break", "break", "slow", "rebalance"}, false},
-	{"dying", []string{"kill", "kill", "lose", "kill leader", "wipe", "blackout", "rebalance", "drain", "deactivate", "kill topology"}, false},
+	{"dying", []string{"kill", "kill", "lose", "kill leader", "wipe", "blackout", "rebalance", "drain", "deactivate", "kill topology", "stop topology"}, false},
 	{"hanging", []string{"hang", "hang", "hang leader", "jump", "rebalance", "drain"}, false},
 	{"parting", []string{"split", "split", "isolate", "ring", "bridge", "one way", "single", "flap", "rebalance", "join"}, false},
 	{"everything", []string{
 		"kill", "lose", "kill leader", "wipe", "blackout", "hang", "hang leader", "split", "isolate", "ring", "bridge", "one way", "single", "flap",
-		"break", "slow", "jump", "transfer", "rebalance", "rebalance", "deactivate", "drain", "join", "leave", "kill topology",
+		"break", "slow", "jump", "transfer", "rebalance", "rebalance", "deactivate", "drain", "join", "leave", "kill topology", "stop topology",
 	}, false},
 }
 
@@ -157,7 +157,7 @@ func (s *clusterScene) drawDeed(r *rand.Rand, kind string) clusterDeed {
 	d.lasts = min(d.lasts, healAt-d.at-100*time.Millisecond)
 	d.a, d.b, d.n = r.IntN(s.nodes), r.IntN(s.nodes), r.IntN(1000)
 	switch kind {
-	case "break", "jump", "rebalance", "join", "transfer", "leave", "kill topology":
+	case "break", "jump", "rebalance", "join", "transfer", "leave", "kill topology", "stop topology":
 		d.lasts = 0
 	}
 	return d

@@ -34,6 +34,7 @@ type clusterTop struct {
 	early  bool // nothing is held back, so that it may end while things go wrong
 
 	killed bool // somebody has asked for that
+	stops  bool // so that it can go on
 	again  bool // and will submit it again
 	doomed cluster.Run
 }
