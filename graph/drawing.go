@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"time"
+
 	"github.com/egretstream/egret/topology"
 )
 
@@ -17,15 +19,17 @@ type Drawing struct {
 
 // A Box is a component. They are in the order of the plan.
 type Box struct {
-	Component string `json:"component"`
-	Kind      string `json:"kind"`  // spout, queue, bolt, coordinator
-	Tasks     int    `json:"tasks"` // as the plan has them; a later plan may have others
-	About     string `json:"about"`
-	Title     string `json:"title"` // in full
-	X         int    `json:"x"`     // its left
-	Y         int    `json:"y"`     // its top
-	W         int    `json:"w"`
-	H         int    `json:"h"`
+	Component string        `json:"component"`
+	Kind      string        `json:"kind"`               // spout, queue, bolt, coordinator
+	Tasks     int           `json:"tasks"`              // as the plan has them; a later plan may have others
+	Every     time.Duration `json:"every_ns,omitempty"` // between its ticks; 0: it has none
+	Holds     time.Duration `json:"holds_ns,omitempty"` // for how long it may keep a tuple; 0: it has not said so
+	About     string        `json:"about"`
+	Title     string        `json:"title"` // in full
+	X         int           `json:"x"`     // its left
+	Y         int           `json:"y"`     // its top
+	W         int           `json:"w"`
+	H         int           `json:"h"`
 }
 
 // An Edge is a subscription. They are in the order of the components that subscribe, and
@@ -53,7 +57,7 @@ func Draw(p *topology.Plan) *Drawing {
 	for _, s := range l.boxes {
 		n := &p.Components[s.component]
 		d.Components = append(d.Components, Box{
-			Component: n.Name, Kind: n.Kind(), Tasks: n.Parallel, About: about(n), Title: told(n),
+			Component: n.Name, Kind: n.Kind(), Tasks: n.Parallel, Every: n.Every, Holds: n.Holds, About: about(n), Title: told(n),
 			X: s.x, Y: s.y - s.h/2 - up, W: s.w, H: s.h,
 		})
 	}

@@ -58,6 +58,19 @@ func build(t require.TestingT, name string) *topology.Plan {
 	return p
 }
 
+// A drawing for a page says of components what only their plan knows.
+func TestDrawingHasSettings(t *testing.T) {
+	p, err := topology.New("held", func(b *topology.Builder) {
+		in := b.Spout("in", source).Emits("x")
+		b.Bolt("join", noBolt, in.By("x")).Parallel(3).Every(time.Second).Holds(time.Minute)
+	}).Build(topology.Options{})
+	require.NoError(t, err)
+	d := Draw(p)
+	require.Equal(t, []any{"join", "bolt", 3, time.Second, time.Minute}, []any{d.Components[1].Component, d.Components[1].Kind, d.Components[1].Tasks, d.Components[1].Every, d.Components[1].Holds})
+	require.Zero(t, d.Components[0].Every+d.Components[0].Holds)
+	require.Equal(t, "by x", d.Edges[0].Grouping)
+}
+
 func TestPictures(t *testing.T) {
 	for name := range shapes {
 		t.Run(name, func(t *testing.T) {

@@ -174,6 +174,26 @@ func TestComponent(t *testing.T) {
 	p.clean()
 }
 
+// A component's panel says what it was set up with: what it gets and how, and what else the
+// topology says of it.
+func TestSettingsOfComponents(t *testing.T) {
+	url := serve(t, newWorld(), "", "")
+	p := open(t, url, desk)
+	for component, want := range map[string]map[string]string{
+		"lines":      {"Kind": "spout", "Tasks": "1", "Masked": "number"},
+		"split":      {"Kind": "bolt", "Tasks": "2", "Gets lines": "shuffle", "Masked in rejects": "line, why"},
+		"count":      {"Kind": "bolt", "Tasks": "4", "Gets split": "by word"},
+		"complaints": {"Kind": "bolt", "Tasks": "1", "Gets split.rejects": "shuffle", "Ticks every": "1\u00a0m 30\u00a0s", "May hold a tuple for": "5\u00a0m 0\u00a0s"},
+	} {
+		p.do(navigate(words(url, "/c/"+component)))
+		settings := `[...document.querySelectorAll(".panel h3")].find((h) => h.textContent === "Settings").nextSibling`
+		p.until(settings + `.childElementCount`)
+		require.Equal(t, want, js[map[string]string](p, `Object.fromEntries([...`+settings+`.children].map((x) => [x.firstChild.textContent, x.lastChild.textContent]))`), component)
+	}
+	p.shot("component-settings")
+	p.clean()
+}
+
 // One moment is seen, though no line leads to it.
 func TestChartOfOneMoment(t *testing.T) {
 	p := open(t, serve(t, newWorld(), "", ""), desk)

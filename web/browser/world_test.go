@@ -99,7 +99,7 @@ func (w *world) draw() {
 		split := b.Bolt("split", nothing, lines.Shuffle()).Emits("word").EmitsTo("rejects", "line", "why").Parallel(2)
 		count := b.Bolt("count", nothing, split.By("word")).Emits("word", "count").Parallel(4)
 		b.Bolt("top", nothing, count.Global())
-		b.Bolt("complaints", nothing, split.Stream("rejects").Shuffle())
+		b.Bolt("complaints", nothing, split.Stream("rejects").Shuffle()).Every(90 * time.Second).Holds(5 * time.Minute)
 	})
 	uses := trident.StateOf[string, int64]("uses", memory.New(), trident.Opaque)
 	once := trident.New("uses", func(b *trident.Builder) {
@@ -124,6 +124,8 @@ func (w *world) draw() {
 	for i := range w.stream["wordcount"] {
 		if s := &w.stream["wordcount"][i]; s.Component == "lines" {
 			s.Masked = []string{"number"}
+		} else if s.Stream == "rejects" {
+			s.Masked = []string{"line", "why"}
 		}
 	}
 	w.stream["idle"][0].NoTap = true

@@ -1,7 +1,7 @@
 // What is beside the graph when a component was chosen.
 
 import { el, put, text, attr, show, each, table } from "./dom.js";
-import { count, rate, share, span, quantile, many } from "./format.js";
+import { count, rate, share, span, time, quantile, many } from "./format.js";
 import { skew, reads } from "./words.js";
 import { taskColumns, facts } from "./tabs.js";
 import { Errors } from "./errors.js";
@@ -11,7 +11,7 @@ export class Component {
     this.name = component;
     this.href = `#/t/${encodeURIComponent(topology)}/s/${encodeURIComponent(component)}/`;
     this.most = 0;
-    this.about = el("p", { class: "soft" });
+    this.about = el("p", { class: "soft", text: "Waiting for the first numbers …" });
     this.cause = el("p", { class: "verdict", "data-tone": "warn", hidden: true });
     this.doing = facts();
     this.skew = el("p", { class: "soft" });
@@ -22,9 +22,11 @@ export class Component {
     this.sinceBegan = facts();
     this.errors = new Errors(topology, component);
     this.errors.open();
-    this.root = el("div", {}, el("div", { class: "head" }, el("h2", { text: component }), close), this.about, this.cause, this.doing,
-      el("h3", { text: "Tasks" }), this.skew, this.tasks, el("h3", { text: "Streams" }), this.streams,
+    this.settings = facts();
+    this.shown = el("div", { hidden: true }, this.cause, this.doing,
+      el("h3", { text: "Tasks" }), this.skew, this.tasks, el("h3", { text: "Streams" }), this.streams, el("h3", { text: "Settings" }), this.settings,
       el("h3", { text: "Errors" }), this.errors.root, this.ownTitle, this.own, el("h3", { text: "Since it began" }), this.sinceBegan);
+    this.root = el("div", {}, el("div", { class: "head" }, el("h2", { text: component }), close), this.about, this.shown);
   }
 
   close() {
@@ -33,11 +35,8 @@ export class Component {
 
   update(d) {
     const c = d.components.find((x) => x.component === this.name);
-    if (!c) {
-      text(this.about, d.graph ? `There is no component ${this.name} in ${d.topology}.` : "It does not run yet.");
-      for (const node of [...this.root.children].slice(2)) show(node, false);
-      return;
-    }
+    show(this.shown, Boolean(c));
+    if (!c) return text(this.about, d.graph ? `There is no component ${this.name} in ${d.topology}.` : "It does not run yet.");
     const source = reads(c);
     text(this.about, `${c.kind}, ${many(c.tasks, "task")}. Rates and latencies of the last ${span(d.window_ns)}.`);
     show(this.cause, Boolean(c.cause));
@@ -54,6 +53,7 @@ export class Component {
     text(this.skew, skew(mine));
     show(this.skew, this.skew.textContent !== "");
     this.links(d);
+    this.settings.facts(settings(d, c));
     show(this.ownTitle, Boolean(c.own_metrics?.length));
     this.own.facts((c.own_metrics ?? []).map((o) => [o.name, own(o)]));
     const n = c.counts;
@@ -79,6 +79,23 @@ export class Component {
       return li;
     });
   }
+}
+
+// settings are what the topology says of a component: what it gets and how, and so on.
+function settings(d, c) {
+  const box = d.graph.components.find((b) => b.component === c.component);
+  const gets = new Map(); // one stream may come in two groupings
+  for (const e of d.graph.edges.filter((e) => e.to === c.component)) {
+    const from = name(e.from, e.stream);
+    gets.set(from, [...(gets.get(from) ?? []), e.grouping]);
+  }
+  const masked = d.streams.filter((s) => s.component === c.component && s.masked?.length);
+  return [
+    ["Kind", c.kind], ["Tasks", count(c.tasks)],
+    ...[...gets].map(([from, how]) => [`Gets ${from}`, how.join(", ")]),
+    box.every_ns && ["Ticks every", time(box.every_ns)], box.holds_ns && ["May hold a tuple for", time(box.holds_ns)],
+    ...masked.map((s) => [s.stream === "default" ? "Masked" : `Masked in ${s.stream}`, s.masked.join(", ")]),
+  ].filter(Boolean);
 }
 
 const name = (component, stream) => (stream === "default" ? component : `${component}.${stream}`);
