@@ -79,9 +79,12 @@ func listen(t *testing.T, w *world, d web.Door) (url string, stop func()) {
 func (w *world) before(s http.Handler) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/history") {
-			s.ServeHTTP(out, r)
+			s.ServeHTTP(&slow{ResponseWriter: out, world: w}, r)
 			return
 		}
+		w.mu.Lock()
+		w.since = append(w.since, r.URL.Query().Get("since"))
+		w.mu.Unlock()
 		since, _ := time.Parse(time.RFC3339, r.URL.Query().Get("since"))
 		name := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/api/v1/topologies/"), "/history")
 		points, last := []view.Point{}, (*view.Sample)(nil)
@@ -94,6 +97,32 @@ func (w *world) before(s http.Handler) http.Handler {
 		}
 		_ = json.NewEncoder(out).Encode(points)
 	})
+}
+
+// A slow one who looks does not take as many moments as its world says.
+type slow struct {
+	http.ResponseWriter
+	world  *world
+	missed int64
+}
+
+func (s *slow) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+func (s *slow) Write(b []byte) (int, error) {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	if !strings.HasPrefix(s.Header().Get("Content-Type"), "text/event-stream") || len(b) == 0 {
+		return s.ResponseWriter.Write(b)
+	}
+	if s.world.skips > 0 {
+		s.world.skips, s.missed = s.world.skips-1, s.missed+1
+		return len(b), nil
+	}
+	if s.missed > 0 {
+		_, _ = fmt.Fprintf(s.ResponseWriter, "event: missed\ndata: {\"missed\":%d}\n\n", s.missed)
+		s.missed = 0
+	}
+	return s.ResponseWriter.Write(b)
 }
 
 // A page is one in a browser of its own: no cookies, nothing remembered.

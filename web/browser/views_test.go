@@ -298,6 +298,53 @@ func TestServerGoesAway(t *testing.T) {
 	p.clean("ERR_", "Failed to load resource")
 }
 
+// A browser that is too slow for some moments says so, beside how the connection is, and asks
+// for what it has missed.
+func TestSlowBrowser(t *testing.T) {
+	for name, l := range map[string]look{"desk": desk, "phone": {390, 844, false, true}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			p := open(t, words(serve(t, w, "", ""), ""), l)
+			p.until(live + ` && document.querySelector("#connection").textContent === "Live"`)
+			change(w, func() { w.skips, w.since = 3, nil })
+			p.until(`document.querySelector("#connection").textContent === "Live, but this browser is slow: 3 moments missed"`)
+			change(w, func() { require.Len(t, w.since, 1) })
+			change(w, func() { require.NotEmpty(t, w.since[0], "what came before is there") })
+			require.LessOrEqual(t, js[int64](p, `document.documentElement.scrollWidth`), l.width)
+			p.shot("slow-browser-" + name)
+			p.clean()
+		})
+	}
+}
+
+// What was missed is asked for before what comes next is shown, so that charts have no hole.
+func TestMissedMomentsAreFilledIn(t *testing.T) {
+	p := open(t, serve(t, newWorld(), "", ""), desk)
+	p.until(live)
+	got := js[[]string](p, `Promise.all([import("/live.js"), import("/charts.js")]).then(([{Live}, {Charts}]) => new Promise((done) => {
+		const at = (s) => new Date(Date.UTC(2026, 0, 2, 3, 4, s)).toISOString(), point = (s) => ({at: at(s), rate: 1, done_rate: 1, failed_rate: 0, open: 1});
+		const event = (name, data) => "event: " + name + "\ndata: " + JSON.stringify(data) + "\n\n";
+		const asked = [], charts = new Charts(), usual = window.fetch;
+		document.getElementById("main").replaceChildren(charts.root);
+		window.fetch = async (path) => {
+			asked.push(path);
+			if (path.includes("history")) return new Response(JSON.stringify(path.includes("since") ? [point(3), point(4), point(5)] : [point(1)]));
+			return new Response(event("point", point(2)) + event("missed", {missed: 2}) + event("point", point(5)) + event("point", point(6)) + event("ended", {}));
+		};
+		const live = new Live("x", (event, data) => {
+			if (event === "history") charts.add(data);
+			if (event === "point") charts.add([data]);
+			if (event !== "ended") return;
+			live.close();
+			charts.close();
+			window.fetch = usual;
+			done([...asked.map((x) => decodeURIComponent(x)), charts.points.map((x) => new Date(1000 * x.at).getUTCSeconds()).join(" ")]);
+		});
+	}))`)
+	require.Equal(t, []string{"api/v1/topologies/x/history", "api/v1/live?topology=x", "api/v1/topologies/x/history?since=2026-01-02T03:04:02.000Z", "1 2 3 4 5 6"}, got)
+	p.clean()
+}
+
 func TestLooks(t *testing.T) {
 	w := newWorld()
 	url := serve(t, w, "", "")

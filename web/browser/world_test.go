@@ -51,7 +51,9 @@ type world struct {
 	acted    []view.Action // but for previews
 	asked    []view.Action // previews
 	settled  []string
-	taps     int // that are open
+	taps     int      // that are open
+	skips    int64    // moments that nobody is told of, before the next one
+	since    []string // from when on histories were asked for
 }
 
 // A second has totals of the count of words.

@@ -4,11 +4,13 @@
 import { events, ask, of, Refusal } from "./api.js";
 
 const SILENCE = 6000; // ms without a sign of life until a connection is taken for dead
+const SLOW = 60_000; // ms for which it is said that moments were missed
 const PAUSES = [500, 1000, 2000, 4000]; // ms before it is tried again
 
 // A Live gives what the server says of a topology, or of all if that is null, to hear(event,
 // data). Besides the server's events these are "history", a list of points, and "state":
-// {name: connecting, live, lost, refused or ended; since; error}.
+// {name: connecting, live, lost, refused or ended; since; error; missed}, where missed is how
+// many moments this browser was too slow for lately.
 export class Live {
   constructor(topology, hear) {
     this.topology = topology;
@@ -18,6 +20,7 @@ export class Live {
     this.heard = 0; // when there was a sign of life
     this.latest = null; // moment of the last point
     this.fails = 0;
+    this.missed = 0; // moments, until SLOW after the last of them
     this.watch = setInterval(() => this.look(), 1000);
     this.seen = () => (document.hidden ? this.stop() : this.go());
     document.addEventListener("visibilitychange", this.seen);
@@ -40,7 +43,8 @@ export class Live {
   be(name, error) {
     if (this.closed) return;
     if (this.state.name !== name) this.state = { name, since: name === "lost" ? this.last || Date.now() : Date.now() };
-    this.state.error = error;
+    if (Date.now() - this.slow > SLOW) this.missed = 0;
+    Object.assign(this.state, { error, missed: this.missed });
     this.hear("state", this.state);
   }
 
@@ -66,11 +70,14 @@ export class Live {
     try {
       if (this.topology !== null) await this.history(abort.signal);
       const path = this.topology === null ? "live" : `live?topology=${encodeURIComponent(this.topology)}`;
-      for await (const { event, data } of events(path, abort.signal)) this.take(event, data);
+      for await (const { event, data } of events(path, abort.signal)) {
+        this.take(event, data);
+        if (event === "missed" && this.topology !== null) await this.history(abort.signal); // before what follows: then nothing is missing in between
+      }
       throw new Refusal(0, "no-answer", "The server has closed the connection.");
     } catch (e) {
       if (this.abort !== abort) return; // stopped on purpose
-      this.abort = null;
+      this.stop();
       this.failed(e);
     }
   }
@@ -94,6 +101,10 @@ export class Live {
     this.fails = 0;
     if (!event) return;
     if (event === "broken") return this.be("lost", data.error); // the server is there, and what it looks at is not
+    if (event === "missed") {
+      this.missed += data.missed;
+      this.slow = this.heard;
+    }
     this.last = this.heard;
     if (event === "ended" || data?.ended) this.be("ended");
     else if (event === "detail" || this.topology === null) this.be("live");

@@ -6,7 +6,7 @@
 //	#/t/T/s/COMPONENT/STREAM   or a stream
 
 import { el, text, attr, show, sentence } from "./dom.js";
-import { time } from "./format.js";
+import { time, many } from "./format.js";
 import { ask } from "./api.js";
 import { Live } from "./live.js";
 import { Overview } from "./overview.js";
@@ -65,8 +65,9 @@ function state(s) {
     ended: "Ended",
   };
   const refused = s.name === "refused" && { 401: "Not logged in", 404: "Not here" }[s.error.status];
-  text(connection.firstChild, refused || words[s.name]);
-  text(connection.lastChild, s.name === "lost" ? ` since ${time(1e9 * Math.round((Date.now() - s.since) / 1000)).short}` : ""); // not to be read out each second
+  const slow = s.name === "live" && s.missed > 0;
+  text(connection.firstChild, refused || words[s.name] + (slow ? ", but this browser is slow" : ""));
+  text(connection.lastChild, s.name === "lost" ? ` since ${time(1e9 * Math.round((Date.now() - s.since) / 1000)).short}` : slow ? `: ${many(s.missed, "moment")} missed` : ""); // not to be read out each second
   attr(connection, "data-state", refused ? "none" : s.name); // not alarming: nothing is wrong
   attr(connection, "title", s.error?.message);
   main.classList.toggle("stale", s.name === "lost");
