@@ -46,7 +46,7 @@ func (c *Comparison) share(before, now time.Duration) float64 {
 func (c *Comparison) Overview() *Overview {
 	o := &Overview{At: c.now.At, Window: c.window, Cluster: c.now.Cluster, Quorum: c.now.Quorum, Nodes: []NodeNow{}, Topologies: []Summary{}}
 	for _, n := range c.now.Nodes {
-		x := NodeNow{Node: n}
+		x := NodeNow{Node: n, Has: c.tasksOf(n.Node)}
 		if at := slices.IndexFunc(c.before.Nodes, func(b Node) bool { return b.Node == n.Node && b.ID == n.ID }); at >= 0 {
 			x.Load = c.share(c.before.Nodes[at].CPU, n.CPU) / float64(max(1, n.Cores))
 		}
@@ -57,6 +57,24 @@ func (c *Comparison) Overview() *Overview {
 		o.Topologies = append(o.Topologies, s)
 	}
 	return o
+}
+
+// tasksOf returns the tasks of a node.
+func (c *Comparison) tasksOf(node string) []NodeTasks {
+	all := []NodeTasks{}
+	for i := range c.now.Runs {
+		r := &c.now.Runs[i]
+		x := NodeTasks{Topology: r.Topology}
+		for k := range r.Tasks {
+			if r.Tasks[k].Node == node && !r.Ended {
+				x.Tasks = append(x.Tasks, r.Tasks[k].Task)
+			}
+		}
+		if len(x.Tasks) > 0 {
+			all = append(all, x)
+		}
+	}
+	return all
 }
 
 // beside returns the tasks of a run with what they were before.

@@ -45,6 +45,10 @@ func TestRatesAreOfTheWindow(t *testing.T) {
 	require.Equal(t, 100.0, o.Topologies[0].Rate)
 	require.Equal(t, 120.0, o.Topologies[0].DoneRate)
 	require.Equal(t, int64(20), o.Topologies[0].Counts.Open)
+	require.Equal(t, []NodeTasks{{"words", []string{"lines/0", "split/0", "count/0"}}}, o.Nodes[0].Has, "and not what is on another node")
+	now.Runs[0].Ended = true
+	require.Equal(t, []NodeTasks{}, c.Overview().Nodes[0].Has, "which has none of what has ended")
+	now.Runs[0].Ended = false
 
 	d := c.Detail("words")
 	require.Equal(t, []EdgeNow{{From: "lines", Stream: "default", To: "split", Rate: 100, Total: 1300, Full: true}, {From: "split", Stream: "default", To: "count", Rate: 1050, Total: 6300, Full: true}}, d.Edges)

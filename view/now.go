@@ -20,7 +20,14 @@ type Overview struct {
 // A NodeNow is a node, and what it does.
 type NodeNow struct {
 	Node
-	Load float64 `json:"load"` // share of its cores that its process used in the window, 0 to 1
+	Load float64     `json:"load"` // share of its cores that its process used in the window, 0 to 1
+	Has  []NodeTasks `json:"has"`  // its tasks, by the topologies that have not ended
+}
+
+// A NodeTasks is which tasks of a topology a node has.
+type NodeTasks struct {
+	Topology string   `json:"topology"`
+	Tasks    []string `json:"tasks"` // "count/2", in the order of the plan
 }
 
 // A Summary is a topology in a line.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/view"
@@ -28,6 +29,37 @@ func TestOverview(t *testing.T) {
 	p.click(`a[href="#/t/wordcount"]`)
 	p.until(`document.querySelector("h1").textContent === "wordcount" && document.title.startsWith("wordcount")`)
 	p.clean()
+}
+
+// Which tasks a node has is one key away, on a phone too.
+func TestTasksOfNodes(t *testing.T) {
+	for name, l := range map[string]look{"desk": desk, "phone": {390, 844, false, true}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			p := open(t, serve(t, w, "", ""), l)
+			p.until(live + ` && document.querySelector("td.has details")`)
+			tabTo(p, `document.activeElement.matches("tr:nth-child(3) td.has summary")`)
+			p.keys(kb.Enter)
+			node := `document.querySelector("tr:nth-child(3) td.has details")`
+			p.until(node + `.open && ` + node + `.checkVisibility()`)
+			have := js[map[string]string](p, `Object.fromEntries([...`+node+`.querySelectorAll("li")].map((x) => [x.firstChild.textContent, x.lastChild.textContent.trim()]))`)
+			n, want := 0, map[string]string{}
+			s, _ := w.Sample(t.Context())
+			for i := range s.Runs {
+				for _, x := range s.Runs[i].Tasks {
+					if x.Node == "10.0.0.3:7070" {
+						n, want[s.Runs[i].Topology] = n+1, strings.TrimPrefix(want[s.Runs[i].Topology]+", "+x.Task, ", ")
+					}
+				}
+			}
+			require.Equal(t, want, have)
+			require.Equal(t, "split/1, count/2, complaints/0", want["wordcount"])
+			require.Equal(t, fmt.Sprintf("%d tasks", n), p.text("tr:nth-child(3) td.has summary"))
+			require.LessOrEqual(t, js[int64](p, `document.documentElement.scrollWidth`), l.width)
+			p.shot("tasks-of-nodes-" + name)
+			p.clean()
+		})
+	}
 }
 
 func TestGraph(t *testing.T) {

@@ -187,7 +187,7 @@ func (w *world) sample(now time.Time) *view.Sample {
 	s := &view.Sample{At: now, Cluster: "egret-5f3a", Quorum: w.quorum, Nodes: []view.Node{}, Runs: []view.Run{}}
 	for i := range 3 {
 		s.Nodes = append(s.Nodes, view.Node{
-			Node: fmt.Sprintf("10.0.0.%d:7070", i+1), ID: fmt.Sprint(i), Alive: true, Leads: i == 0, Votes: true, Draining: i == 1, Tasks: 9 - i, Version: "0.9.0",
+			Node: fmt.Sprintf("10.0.0.%d:7070", i+1), ID: fmt.Sprint(i), Alive: true, Leads: i == 0, Votes: true, Draining: i == 1, Version: "0.9.0",
 			Up: up, CPU: time.Duration(float64(up) * (1.4 - 0.4*float64(i))), Memory: int64(1.3e9 - 2e8*float64(i)), Cores: 2,
 		})
 	}
@@ -206,6 +206,19 @@ func (w *world) sample(now time.Time) *view.Sample {
 	}
 	s.Runs = append(s.Runs, w.wordcount(now), w.uses(now), w.run("idle", "inactive", now), w.run(evil, "running", now))
 	s.Runs = append(s.Runs, view.Run{Topology: "waiting", Guarantee: "at-least-once", Status: "waiting", Reason: "no node runs a program that has it: start one with egret node"})
+	for i := range s.Nodes {
+		for k := range s.Runs {
+			for j := range s.Runs[k].Tasks {
+				t := &s.Runs[k].Tasks[j]
+				if w.local {
+					t.Node = "local"
+				}
+				if t.Node == s.Nodes[i].Node && !s.Runs[k].Ended {
+					s.Nodes[i].Tasks++
+				}
+			}
+		}
+	}
 	return s
 }
 

@@ -1,6 +1,6 @@
 // What there is: topologies and nodes.
 
-import { el, svg, table, put, text, attr, show, bar, sentence } from "./dom.js";
+import { el, svg, table, put, text, attr, show, each, bar, sentence } from "./dom.js";
 import { count, rate, share, time, bytes, span, quantile, many, NONE } from "./format.js";
 import { every } from "./live.js";
 import { of } from "./api.js";
@@ -83,7 +83,7 @@ export class Overview {
     return [
       { name: "Node", class: "name", make: (td) => td.append(el("span"), el("small")), update: (td, n) => { text(td.firstChild, n.node); text(td.lastChild, n.alive ? n.silent || n.version || "" : `${n.silent || "it is gone"}. If it does not come back: egret forget ${n.node}`); td.lastChild.classList.toggle("bad", Boolean(n.silent) || !n.alive); } },
       { name: "State", make: (td) => td.append(el("span", { class: "status" })), update: (td, n) => { text(td.firstChild, state(n)); attr(td.firstChild, "data-tone", n.alive && !n.silent ? (n.draining ? "warn" : "good") : "bad"); } },
-      { name: "Tasks", class: "n", update: (td, n) => put(td, count(n.tasks)) },
+      { name: "Tasks", class: "has", make: (td) => td.append(has()), update: (td, n) => td.firstChild.update(n) },
       { name: "CPU", class: "wide", title: "Of the cores that it may use", make: (td) => { td.bar = bar(); td.append(td.bar); }, update: (td, n) => td.bar.update(known(n) ? n.load : 0, known(n) ? { short: share(n.load).short, exact: `${share(n.load).exact} of ${many(n.cores, "core")}` } : NONE) },
       { name: "Memory", class: "n", update: (td, n) => put(td, known(n) ? bytes(n.memory) : NONE) },
       { name: "Up", class: "n", update: (td, n) => put(td, known(n) ? time(n.up_ns) : NONE) },
@@ -98,6 +98,23 @@ export class Overview {
     if (td.firstChild?.dataset.word === word) return;
     td.replaceChildren(el("button", { class: "button", "data-word": word, text: n.draining ? "Undrain" : "Drain", "aria-label": `${n.draining ? "Undrain" : "Drain"} ${n.node}`, onclick: () => confirm({ do: word, node: n.node }) }));
   }
+}
+
+// has is how many tasks a node has, and behind it which.
+function has() {
+  const [bare, often, list] = [el("span"), el("summary"), el("ul", { class: "moves" })];
+  const root = el("div", {}, bare, el("details", {}, often, list));
+  root.update = (n) => {
+    for (const x of [bare, often]) put(x, { short: many(n.tasks, "task"), exact: `${count(n.tasks).exact} tasks` });
+    show(bare, n.has.length === 0);
+    show(root.lastChild, n.has.length > 0);
+    each(list, n.has, (h) => h.topology, (h) => {
+      const li = el("li", {}, el("a", { href: `#/t/${encodeURIComponent(h.topology)}/tasks`, text: h.topology }), el("span"));
+      li.update = (h) => text(li.lastChild, ` ${h.tasks.join(", ")}`);
+      return li;
+    });
+  };
+  return root;
 }
 
 const known = (n) => n.alive && !n.silent;
