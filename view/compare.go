@@ -48,7 +48,8 @@ func (c *Comparison) Overview() *Overview {
 	for _, n := range c.now.Nodes {
 		x := NodeNow{Node: n, Has: c.tasksOf(n.Node)}
 		if at := slices.IndexFunc(c.before.Nodes, func(b Node) bool { return b.Node == n.Node && b.ID == n.ID }); at >= 0 {
-			x.Load = c.share(c.before.Nodes[at].CPU, n.CPU) / float64(max(1, n.Cores))
+			cores := time.Duration(max(1, n.Cores)) // of which each has the window
+			x.Load = c.share(c.before.Nodes[at].CPU/cores, n.CPU/cores)
 		}
 		o.Nodes = append(o.Nodes, x)
 	}

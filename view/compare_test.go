@@ -46,6 +46,8 @@ func TestRatesAreOfTheWindow(t *testing.T) {
 	require.Equal(t, 120.0, o.Topologies[0].DoneRate)
 	require.Equal(t, int64(20), o.Topologies[0].Counts.Open)
 	require.Equal(t, []NodeTasks{{"words", []string{"lines/0", "split/0", "count/0"}}}, o.Nodes[0].Has, "and not what is on another node")
+	now.Nodes[0].CPU += 3 * time.Second
+	require.Equal(t, 0.875, c.Overview().Nodes[0].Load, "seven seconds of eight: more than one core")
 	now.Runs[0].Ended = true
 	require.Equal(t, []NodeTasks{}, c.Overview().Nodes[0].Has, "which has none of what has ended")
 	now.Runs[0].Ended = false
