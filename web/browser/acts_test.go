@@ -120,6 +120,27 @@ func TestLetters(t *testing.T) {
 	p.clean()
 }
 
+// How the attempts at a dead letter have ended can be read without a mouse, on a phone too.
+func TestHistoryOfLetters(t *testing.T) {
+	for name, l := range map[string]look{"desk": desk, "phone": {390, 844, false, true}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			p := open(t, words(serve(t, w, "", ""), "/letters"), l)
+			p.until(`document.querySelectorAll(".tab tbody tr").length === 3`)
+			tabTo(p, `document.activeElement.matches(".tab tr:nth-child(2) .attempts summary")`)
+			p.keys(kb.Enter)
+			history := `document.querySelector(".tab tr:nth-child(2) .attempts")`
+			p.until(history + `.open && ` + history + `.checkVisibility()`)
+			require.Equal(t, "4 failed, 1 lost, replayed once", p.text(".tab tr:nth-child(2) .attempts summary"))
+			require.Equal(t, w.letters[1].History, js[[]string](p, `[...`+history+`.querySelectorAll("li")].map((x) => x.textContent)`))
+			require.Equal(t, "5", p.text(".tab tr:nth-child(2) td[data-name=Attempts]"))
+			require.LessOrEqual(t, js[int64](p, `document.documentElement.scrollWidth`), l.width)
+			p.shot("letters-history-" + name)
+			p.clean()
+		})
+	}
+}
+
 func TestTap(t *testing.T) {
 	w := newWorld()
 	p := open(t, words(serve(t, w, "", ""), ""), desk)

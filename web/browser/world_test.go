@@ -75,7 +75,8 @@ func newWorld() *world {
 	for i := range 3 {
 		w.letters = append(w.letters, view.Letter{
 			ID: fmt.Sprint("lines/0-", 17+i), Component: "split", Task: fmt.Sprint("split/", i%2), Stream: "default", Fields: []string{"line", "number"},
-			Values: []json.RawMessage{text(evil), json.RawMessage("9007199254740993")}, Error: "invalid UTF-8", Failures: 4, Losses: 1, Died: w.began.Add(-time.Duration(i) * time.Minute),
+			Values: []json.RawMessage{text(evil), json.RawMessage("9007199254740993")}, Error: "invalid UTF-8", Failures: 4, Losses: 1, Replayed: i, Died: w.began.Add(-time.Duration(i) * time.Minute),
+			History: []string{"failed: invalid UTF-8 after \"Call me \"", "lost: split/1 died", "failed: " + evil},
 		})
 	}
 	return w

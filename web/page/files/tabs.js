@@ -222,8 +222,8 @@ class Letters extends Polled {
       who.act && { name: "", make: (td, l) => td.append(box(l)), update: (td, l) => (td.firstChild.checked = this.chosen.has(l.id)) },
       { name: "Died", make: (td) => td.append(el("span"), el("small")), update: (td, l) => { put(td.firstChild, since(l.died)); text(td.lastChild, l.waiting ? `${l.id}, to be replayed` : l.id); attr(td, "title", `${l.id}, kept by ${l.node}`); } },
       { name: "In", class: "name", update: (td, l) => text(td, l.task) },
-      { name: "Error", class: "error", update: (td, l) => text(td, l.error) },
-      { name: "Attempts", class: "n", update: (td, l) => { put(td, count(l.failures + l.losses)); attr(td, "title", [`${l.failures} failed, ${l.losses} lost, replayed ${l.replayed ?? 0} times`, ...(l.history ?? [])].join("\n")); } },
+      { name: "Error", class: "error", make: (td) => td.append(el("span"), attempts()), update: (td, l) => { text(td.firstChild, l.error); td.lastChild.update(l); } },
+      { name: "Attempts", class: "n", update: (td, l) => put(td, count(l.failures + l.losses)) },
       { name: "Tuple", class: "mono", update: (td, l) => text(td, l.values.map((v, i) => `${l.fields[i] ?? i}: ${value(v)}`).join("\n")) },
     ].filter(Boolean);
   }
@@ -245,6 +245,21 @@ class Letters extends Polled {
     this.table.list(letters);
     this.sync();
   }
+}
+
+// attempts say how those at a dead letter have ended.
+function attempts() {
+  const [ends, list] = [el("summary"), el("ol")];
+  const root = el("details", { class: "attempts" }, ends, list);
+  root.update = (l) => {
+    text(ends, `${count(l.failures).short} failed, ${count(l.losses).short} lost, replayed ${l.replayed === 1 ? "once" : `${count(l.replayed).short} times`}`);
+    each(list, (l.history?.length ? l.history : ["How they ended is not kept."]).map((said, i) => [i, said]), ([i]) => i, () => {
+      const li = el("li");
+      li.update = ([, said]) => text(li, said);
+      return li;
+    });
+  };
+  return root;
 }
 
 // Batches are those of an exactly-once topology: what is under way, and what is committed.
