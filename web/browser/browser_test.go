@@ -78,6 +78,13 @@ func listen(t *testing.T, w *world, d web.Door) (url string, stop func()) {
 // before answers for an hour that the server has not seen.
 func (w *world) before(s http.Handler) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if w.held != nil && strings.HasSuffix(r.URL.Path, "/live") {
+			select {
+			case <-w.held:
+			case <-r.Context().Done():
+				return
+			}
+		}
 		if !strings.HasSuffix(r.URL.Path, "/history") {
 			s.ServeHTTP(&slow{ResponseWriter: out, world: w}, r)
 			return

@@ -206,6 +206,26 @@ func TestComponent(t *testing.T) {
 	p.clean()
 }
 
+// Before there are numbers a panel says that it waits for them, and nothing else.
+func TestPanelWaits(t *testing.T) {
+	for name, l := range map[string]look{"desk": desk, "phone": {390, 844, false, true}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.held = make(chan struct{})
+			p := open(t, words(serve(t, w, "", ""), "/c/count"), l)
+			p.until(`document.querySelector(".panel h2")?.checkVisibility()`)
+			require.Equal(t, "count\nClose\nWaiting for the first numbers …", js[string](p, `document.querySelector(".panel").innerText.replace(/\s*\n\s*/g, "\n").trim()`))
+			p.shot("panel-waits-" + name)
+			close(w.held)
+			p.until(`document.querySelectorAll(".panel tbody tr").length === 4 && document.querySelector(".panel .errors li")?.checkVisibility()`)
+			p.do(navigate(words(js[string](p, `location.origin`), "/c/nosuch")))
+			p.until(`document.querySelector(".panel h2").textContent === "nosuch" && ` + has("There is no component nosuch in wordcount."))
+			require.False(t, js[bool](p, `document.querySelector(".panel h3").checkVisibility()`))
+			p.clean()
+		})
+	}
+}
+
 // A component's panel says what it was set up with: what it gets and how, and what else the
 // topology says of it.
 func TestSettingsOfComponents(t *testing.T) {

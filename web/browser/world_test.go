@@ -51,9 +51,10 @@ type world struct {
 	acted    []view.Action // but for previews
 	asked    []view.Action // previews
 	settled  []string
-	taps     int      // that are open
-	skips    int64    // moments that nobody is told of, before the next one
-	since    []string // from when on histories were asked for
+	taps     int           // that are open
+	held     chan struct{} // if there is one nothing is told before it is closed
+	skips    int64         // moments that nobody is told of, before the next one
+	since    []string      // from when on histories were asked for
 }
 
 // A second has totals of the count of words.
