@@ -2,6 +2,7 @@ package browser
 
 import (
 	"bufio"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,8 @@ func TestRealRun(t *testing.T) {
 	out, err := exec.Command("go", "build", "-o", program, "./slow").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	run := exec.CommandContext(t.Context(), program, "run", "--http", "127.0.0.1:0", "--max-pending", "500")
+	dies := filepath.Join(t.TempDir(), "dies")
+	run.Env = append(os.Environ(), "SLOW_DIES="+dies)
 	errs, err := run.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, run.Start())
@@ -54,6 +57,23 @@ func TestRealRun(t *testing.T) {
 	p.until(`document.querySelectorAll(".scroll tbody tr").length > 3 && /^Looked at .* match, /.test(document.querySelector(".panel .note").textContent)`)
 	require.Equal(t, []string{"whale"}, js[[]string](p, `[...new Set([...document.querySelectorAll(".scroll td.mono")].map((x) => x.textContent))]`))
 	p.shot("real-tap")
+
+	// A task that dies is an error, with the stack and the tuple that it had in hand.
+	require.NoError(t, os.WriteFile(dies, nil, 0o600))
+	p.click(`.tabs a[data-tab=errors]`)
+	died := `[...document.querySelectorAll(".tab .errors li")].find((x) => x.querySelector(".kind").textContent === "top died")`
+	p.until(died)
+	js[any](p, died+`.querySelector("summary").click()`)
+	p.until(died + `.querySelector("details").open && ` + died + `.checkVisibility()`)
+	require.Contains(t, js[string](p, died+`.querySelector(".said").textContent`), "call me nobody")
+	require.Equal(t, "1×", js[string](p, died+`.querySelector(".number").textContent`))
+	pre := js[[]string](p, `[...`+died+`.querySelectorAll("pre:not([hidden])")].map((x) => x.textContent)`)
+	require.Len(t, pre, 2, "the tuple and the stack")
+	require.Contains(t, pre[0], `"ishmael"`)
+	require.Regexp(t, `main\.top\S*\(.*\)\n\s.*slow/main\.go:\d+`, pre[1])
+	p.until(`document.querySelector(".verdict").textContent.startsWith("top has died once, last: ") && document.querySelector(".verdict").dataset.tone === "bad"`)
+	p.until(`document.querySelector(".box[data-component=top]").dataset.tone === "bad"`)
+	p.shot("real-died")
 	p.clean()
 
 	p.click(`.actions button[data-word=stop]`)

@@ -1,9 +1,12 @@
-// Slow counts words, with a bolt that is too slow for the others and does not like a word.
+// Slow counts words, with a bolt that is too slow for the others and does not like a word, and
+// one that dies once, when there is a file of the name that SLOW_DIES says.
 package main
 
 import (
 	"errors"
+	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/egretstream/egret"
@@ -19,7 +22,7 @@ func slow(b *topology.Builder) {
 	lines := b.Spout("lines", spout.Repeat(spout.Slice("call me ishmael", "the whale the whale", "leviathan"), 0)).Emits("line")
 	words := b.Bolt("split", bolt.Each(split), lines.Shuffle()).Emits("word")
 	counts := b.Bolt("count", bolt.Each(count), words.By("word")).Emits("word", "letters").Parallel(2)
-	b.Bolt("top", bolt.Each(func(tuple.Tuple, *bolt.Collector) error { return nil }), counts.Global())
+	b.Bolt("top", bolt.Each(top), counts.Global())
 }
 
 func split(in tuple.Tuple, out *bolt.Collector) error {
@@ -36,5 +39,17 @@ func count(in tuple.Tuple, out *bolt.Collector) error {
 		return bolt.Reject(errors.New("a leviathan is too large"))
 	}
 	out.Emit(word, len(word))
+	return nil
+}
+
+var death sync.Once // of the process: the next life goes on
+
+func top(in tuple.Tuple, _ *bolt.Collector) error {
+	if in.String("word") != "ishmael" {
+		return nil
+	}
+	if _, err := os.Stat(os.Getenv("SLOW_DIES")); err == nil {
+		death.Do(func() { panic("call me nobody") })
+	}
 	return nil
 }
