@@ -277,7 +277,7 @@ func (w *world) wordcount(now time.Time) view.Run {
 		n := 9.3 * s.messages * part
 		t.Executed, t.Emitted, t.Queued = []int64{int64(n)}, []int64{int64(n / 40)}, int64(s.open*part*3)
 		t.Execute = latencies(n, n/300, []float64{0.33, 0.31, 0.985, 0.34}[i]*1e9/(9.3*12400*part))
-		t.Restarts = int64(i % 3)
+		t.Restarts, t.Stuck = int64(i%3), int64(i%2)
 		t.Own = []view.Own{{Name: "distinct_words", Help: "words that it has seen", Kind: "gauge", Value: view.Number(4000 * part)}, {Name: "hits", Help: "of its cache", Kind: "counter", Value: view.Number(n)}}
 		if i == 3 && w.silent {
 			t.Known = false
