@@ -46,6 +46,43 @@ func TestKill(t *testing.T) {
 	p.clean()
 }
 
+// A topology of a cluster is stopped, and says then that it can go on.
+func TestStop(t *testing.T) {
+	for name, l := range map[string]look{"desk": desk, "phone": {390, 844, false, true}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			url := serve(t, w, "", "")
+			p := open(t, words(url, ""), l)
+			p.click(`.actions button[data-word=stop]`)
+			p.until(asked + ` && ` + has("Stop wordcount?") + ` && !document.querySelector("dialog .main").disabled`)
+			p.shot("stop-" + name)
+			change(w, func() {
+				require.Equal(t, []view.Action{{Do: "stop", Topology: "wordcount", Preview: true}}, w.asked)
+				require.Empty(t, w.acted)
+			})
+			p.click(`dialog .main`)
+			p.until(`document.querySelector("dialog .actions").textContent === "Close" && document.querySelector("dialog h2").textContent === "wordcount stops" && ` + has("it goes on where it was when it is submitted again"))
+			change(w, func() { require.Equal(t, []view.Action{{Do: "stop", Topology: "wordcount"}}, w.acted) })
+			p.keys(kb.Escape)
+			p.until(`document.querySelector(".status").textContent === "stopping" && document.querySelector(".status").dataset.tone === "warn"`)
+			buttons := `Object.fromEntries([...document.querySelectorAll(".actions button[data-word]")].map((b) => [b.textContent, b.title]))`
+			require.Equal(t, map[string]string{"Deactivate": "It is stopping already", "Rebalance": "It is stopping already", "Stop": "It is stopping already", "Kill": ""}, js[map[string]string](p, buttons))
+			require.Equal(t, 1, js[int](p, `new Set([...document.querySelectorAll(".actions button[data-word]")].map((x) => x.getBoundingClientRect().top)).size`), "they are in one row")
+			require.LessOrEqual(t, js[int64](p, `document.documentElement.scrollWidth`), l.width)
+			p.shot("stopping-" + name)
+
+			change(w, func() { w.stopped = true })
+			p.until(`document.querySelector(".status").textContent === "stopped" && document.querySelector("#connection").dataset.state === "ended"`)
+			require.Equal(t, []string{"", "It has been stopped: submit it, and it goes on. These are its last numbers."}, js[[]string](p, `[document.querySelector(".status").dataset.tone, document.querySelector(".verdict").textContent]`))
+			require.Empty(t, js[map[string]string](p, buttons))
+			p.shot("stopped-" + name)
+			p.do(navigate(url + "/#/"))
+			p.until(`document.querySelector("td .status")?.textContent === "stopped" && document.querySelector("td .status").dataset.tone === ""`)
+			p.clean()
+		})
+	}
+}
+
 // A rebalance that waits says for what, and can be called off.
 func TestCancel(t *testing.T) {
 	w := newWorld()
@@ -294,7 +331,7 @@ func TestLogin(t *testing.T) {
 	q.until(`document.querySelector("#token")`)
 	q.do(setValue("#token", all))
 	q.keys(kb.Enter)
-	q.until(`document.querySelectorAll(".actions button[data-word]").length === 3 && !document.querySelector("#leave").hidden`)
+	q.until(`document.querySelectorAll(".actions button[data-word]").length === 4 && !document.querySelector("#leave").hidden`)
 	q.clean("401")
 }
 

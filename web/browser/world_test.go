@@ -44,6 +44,8 @@ type world struct {
 	deaths   int64 // of top
 	changes  bool  // a rebalance waits
 	kills    bool  // it is being killed
+	stops    bool  // it is being stopped
+	stopped  bool  // and has been
 	gone     bool  // the second node is dead
 	troubles []view.Trouble
 	errors   []view.Error
@@ -252,6 +254,10 @@ func (w *world) wordcount(now time.Time) view.Run {
 	switch {
 	case w.kills:
 		r.Status = "ending"
+	case w.stopped:
+		r.Status, r.Ended = "stopped", true
+	case w.stops:
+		r.Status = "stopping"
 	case w.changes:
 		r.Status, r.Reason = "changing", "rebalance waits until nothing is open (6 tasks)"
 	}
@@ -411,6 +417,8 @@ func (w *world) Act(_ context.Context, a *view.Action) (*view.Effect, error) {
 	case "cancel":
 		w.changes = w.changes && a.Preview
 		return &view.Effect{Done: !a.Preview, Text: a.Topology + ": its tasks stay where they are."}, nil
+	case "stop":
+		w.stops = !a.Preview && !w.local
 	case "kill":
 		w.kills = !a.Preview
 		return &view.Effect{Done: !a.Preview, Text: "All 9 tasks of " + a.Topology + " end at once. 2,841 messages are open and will not be finished."}, nil

@@ -3,7 +3,7 @@
 import { attr, text } from "./dom.js";
 import { count, many, time } from "./format.js";
 
-const tones = new Map([["running", "good"], ["done", "good"], ["failed", "bad"], ["refused", "bad"]]);
+const tones = new Map([["running", "good"], ["done", "good"], ["failed", "bad"], ["refused", "bad"], ["stopped", ""]]);
 
 // measured leaves out what was not measured: of the first sample of all there are no rates.
 export function measured(d) {
