@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -32,6 +33,10 @@ type childConfig struct {
 	Insecure bool             `json:"insecure"`
 	Log      string           `json:"log"` // file; "": none
 }
+
+// refusedPath is where a node of a fleet says how much its tasks have refused of lives that
+// are over. It says that itself: who leads collects the counters, and there may be nobody.
+const refusedPath = "/v1/fleet/refused"
 
 // departWithin is for the tasks of a node that is interrupted to be moved away.
 const departWithin = 20 * time.Second
@@ -75,6 +80,19 @@ func sail(in io.Reader, topologies ...*topology.Topology) error {
 	if err != nil {
 		return err
 	}
+	p.Handle(refusedPath, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		parts, err := p.Parts(r.Context())
+		if err != nil {
+			return // who asks, or the node, is gone
+		}
+		n := int64(0)
+		for _, part := range parts {
+			for _, t := range part.Tasks {
+				n += t.Metrics.Refused.Load() + t.Metrics.Stale.Load()
+			}
+		}
+		_ = json.NewEncoder(w).Encode(n)
+	}))
 	<-interrupted
 	ctx, cancel := context.WithTimeout(context.Background(), departWithin)
 	defer cancel()

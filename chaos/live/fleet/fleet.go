@@ -214,25 +214,36 @@ func (f *fleet) ask(ctx context.Context, q *node.Request) (a *node.Answer, err e
 func (f *fleet) askOne(ctx context.Context, s *ship, q *node.Request) (*node.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	a := new(node.Answer)
+	return a, f.post(ctx, s, process.Path, q, a)
+}
+
+// refused returns how much the tasks of a node have refused of lives that are over.
+func (f *fleet) refused(ctx context.Context, s *ship) (n int64, err error) {
+	err = f.post(ctx, s, refusedPath, nil, &n)
+	return n, err
+}
+
+// post asks a node for something.
+func (f *fleet) post(ctx context.Context, s *ship, path string, q, a any) error {
 	body, err := json.Marshal(q)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.config.Listen+process.Path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.config.Listen+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	answer, err := f.client.Do(r)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
-		return nil, fmt.Errorf("%s answers %s: %s", s.name, answer.Status, text)
+		return fmt.Errorf("%s answers %s: %s", s.name, answer.Status, text)
 	}
-	a := new(node.Answer)
-	return a, json.NewDecoder(answer.Body).Decode(a)
+	return json.NewDecoder(answer.Body).Decode(a)
 }
 
 // insist asks until there is an answer without an error, or ctx ends.

@@ -59,8 +59,8 @@ type Counts struct {
 	Lost     int64 `json:"attempts_lost"`
 	TimedOut int64 `json:"attempts_timed_out"`
 	Failed   int64 `json:"attempts_failed"`
-	Refused  int64 `json:"refused"` // of or for lives that are over
-	Stale    int64 `json:"stale"`   // reports for trees that are not open
+	Refused  int64 `json:"refused"` // parcels, reports and limits of or for lives that are over
+	Stale    int64 `json:"stale"`   // positions of lives that are over
 	Dead     int64 `json:"dead"`
 	Restarts int64 `json:"restarts"`
 }
@@ -180,7 +180,7 @@ func (r *Report) Print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "executed again   %s\n", amount.Digits(r.Again))
 	c := r.Counts
-	fmt.Fprintf(w, "as the nodes say attempts lost %s, failed %s, timed out %s; refused of the dead %s, stale reports %s, restarts %s\n",
+	fmt.Fprintf(w, "as the nodes say attempts lost %s, failed %s, timed out %s; refused of the dead %s, and positions %s; restarts %s\n",
 		amount.Digits(c.Lost), amount.Digits(c.Failed), amount.Digits(c.TimedOut), amount.Digits(c.Refused), amount.Digits(c.Stale), amount.Digits(c.Restarts))
 	if r.Open != "" {
 		fmt.Fprintf(w, "NOT DONE         %s\n", r.Open)

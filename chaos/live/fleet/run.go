@@ -167,7 +167,9 @@ func (r *run) submit(ctx context.Context, messages int64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.fleet.insist(ctx, &node.Request{Op: node.OpSubmit, Topology: Topology, Spec: node.SpecOf(plan, params, nil, "")}); err != nil {
+	spec := node.SpecOf(plan, params, nil, "")
+	spec.Parallel = r.Parallel
+	if _, err := r.fleet.insist(ctx, &node.Request{Op: node.OpSubmit, Topology: Topology, Spec: spec}); err != nil {
 		return fmt.Errorf("submit: %w", err)
 	}
 	for {
