@@ -38,9 +38,10 @@ func (o *fleetOptions) add(c *cobra.Command) {
 
 With --nodes: start a cluster of so many processes on this machine, run a topology of
 numbers on it, and do harm to the nodes. A record outside of them knows which numbers were
-executed; the report says what was lost (then the exit code is 1), how long after each deed
-the last number was done that had been under way, the rate before and after, and which
-tasks had new lives that need not have had.
+executed; the report says what was lost, how long after each deed the last number was done
+that had been under way, the rate before and after, and which tasks had new lives that need
+not have had. The exit code is 1 if a number was lost, if such a task had a new life, or if
+the rate after a deed was below ` + fmt.Sprintf("%.1f", fleet.RateFloor) + ` of that before it.
 
 DEEDS are one or several with semicolons between them, each at 5s or every 8s:
 

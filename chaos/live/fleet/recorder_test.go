@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,66 @@ func TestLives(t *testing.T) {
 	require.Equal(t, 1, p.Replaced)
 	require.Equal(t, []string{"pass/1 on ?"}, p.Restarted)
 	require.ErrorContains(t, (&Report{Parts: []*Part{p}}).Failed(), "need not have")
+}
+
+// The rate after a deed is that of the five seconds after it, however long it takes, and
+// after what came of it. One that is not what it was before is a failure.
+func TestRates(t *testing.T) {
+	const sec = time.Second
+	// A report of a deed in the second 10 of 30, with as many numbers in each 100 ms.
+	report := func(p *Part, m mark, end time.Duration, each func(at time.Duration) int64) *Report {
+		rec := &Recorder{last: 30 * sec}
+		for at := time.Duration(0); at < 30*sec; at += window {
+			rec.windows = append(rec.windows, each(at))
+		}
+		m.at = 10 * sec
+		p.What, p.mark = "deed", &m
+		(&run{recorder: rec}).reportPart(p, end)
+		return &Report{Parts: []*Part{p}}
+	}
+	until := func(to time.Duration, low int64) func(time.Duration) int64 {
+		return func(at time.Duration) int64 {
+			if at >= 10*sec && at < to {
+				return low
+			}
+			return 100
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		took  time.Duration
+		mark  mark
+		end   time.Duration
+		each  func(time.Duration) int64
+		after float64
+		fails string
+	}{
+		{"nothing comes of it", 0, mark{}, 30 * sec, until(0, 0), 1000, ""},
+		{"low while it takes", 12 * sec, mark{last: 11 * sec}, 30 * sec, until(22*sec, 10), 1000, ""},
+		{"low until it has recovered", 0, mark{last: 20 * sec}, 30 * sec, until(20*sec, 10), 1000, ""},
+		{"low until the gap is over", 0, mark{longest: gap{12 * sec, 20 * sec}}, 30 * sec, until(20*sec, 10), 1000, ""},
+		{"low for good", 0, mark{}, 30 * sec, until(30*sec, 79), 790, "deed: the rate after it is 0.79 of that before, and 0.8 is the least (790 and 1,000 a second)"},
+		{"low after it", 2 * sec, mark{}, 30 * sec, until(16*sec, 50), 500, "0.50"},
+		{"as low as may be", 0, mark{}, 30 * sec, until(30*sec, 80), 800, ""},
+		{"no second until the next one", 4500 * time.Millisecond, mark{}, 15 * sec, until(30*sec, 10), -1, ""},
+		{"no second until the end", 19500 * time.Millisecond, mark{}, 31 * sec, until(30*sec, 10), -1, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := &Part{Took: tt.took}
+			rep := report(p, tt.mark, tt.end, tt.each)
+			require.InDelta(t, 1000, p.Before, 0)
+			require.InDelta(t, tt.after, p.After, 0)
+			var out strings.Builder
+			rep.Print(&out)
+			if tt.fails == "" {
+				require.NoError(t, rep.Failed())
+				require.NotContains(t, out.String(), "is the least")
+			} else {
+				require.ErrorContains(t, rep.Failed(), tt.fails)
+				require.Contains(t, out.String(), ", and 0.8 is the least)")
+			}
+		})
+	}
 }
 
 // A sink's number is acked only when the recorder has it.

@@ -25,7 +25,7 @@ type Part struct {
 	Again     int64         `json:"again"`          // executed although they had been before
 	Gap       time.Duration `json:"longest_gap_ns"` // without a number for the first time
 	Before    float64       `json:"rate_before"`    // median of the 10 s before; below 0: not measured
-	After     float64       `json:"rate_after"`     // and of the 5 s after the recovery
+	After     float64       `json:"rate_after"`     // and of the 5 s after the deed and the recovery; below 0: there was no second of them
 	Replaced  int           `json:"tasks_replaced"` // whose process had been harmed
 	Moved     int           `json:"tasks_moved"`    // to another process by a plan
 	// Restarted are tasks that have had a new life in a process that nobody had harmed.
@@ -33,6 +33,17 @@ type Part struct {
 
 	mark    *mark
 	renewed map[string]bool // components whose number of tasks was changed: all of theirs are new ones
+}
+
+// RateFloor is the least that the rate after a deed may be of the one before it.
+const RateFloor = 0.8
+
+// leastRated is how long the rate after a deed must have been looked at.
+const leastRated = time.Second
+
+// slower reports whether the rate is not what it was before the deed.
+func (p *Part) slower() bool {
+	return p.mark != nil && p.Before > 0 && p.After >= 0 && p.After < RateFloor*p.Before
 }
 
 // A Report says what became of the numbers.
@@ -81,6 +92,9 @@ func (r *Report) Failed() error {
 	for _, p := range r.Parts {
 		if p.Err != "" {
 			fail("%s: %s", p.What, p.Err)
+		}
+		if p.slower() {
+			fail("%s: the rate after it is %.2f of that before, and %.1f is the least (%s and %s a second)", p.What, p.After/p.Before, RateFloor, rate(p.After), rate(p.Before))
 		}
 		if n := len(p.Restarted); n > 0 {
 			fail("%s: %s had a new life that need not have: %s", p.What, amount.Of(int64(n), "task"), strings.Join(p.Restarted, ", "))
@@ -135,8 +149,12 @@ func (r *run) reportPart(p *Part, end time.Duration) {
 	recovered := max(m.last, m.at)
 	p.Recovered = recovered - m.at
 	p.Before = r.recorder.rate(max(r.began, m.at-10*time.Second), m.at)
-	recovered = max(recovered, m.longest.to) // nothing was under way, or it came first
-	p.After = r.recorder.rate(recovered, min(recovered+5*time.Second, end, r.recorder.last))
+	// Nothing may have been under way, or it came first; and a deed may take longer.
+	from := max(recovered, m.longest.to, m.at+p.Took)
+	p.After = -1
+	if to := min(from+5*time.Second, end, r.recorder.last); to-from >= leastRated {
+		p.After = r.recorder.rate(from, to)
+	}
 }
 
 // reportLives says of each life that was not the first of its task why it has begun.
@@ -216,7 +234,11 @@ func ratio(p *Part) string {
 	if p.Before <= 0 || p.After < 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%.2f)", p.After/p.Before)
+	text := fmt.Sprintf(" (%.2f", p.After/p.Before)
+	if p.slower() {
+		text += fmt.Sprintf(", and %.1f is the least", RateFloor)
+	}
+	return text + ")"
 }
 
 // printRecoveries sums up what was done more than once.
