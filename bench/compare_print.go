@@ -41,10 +41,17 @@ func (c *Comparison) print(w io.Writer) error {
 		}
 	}
 	if loads {
-		fmt.Fprintf(t, "\nfrom when it was due, at a tenth of the rate\tp50 ms\tp99 ms\tmin\tmax\tp99.9 ms\n")
+		fmt.Fprintf(t, "\nfrom when it was due, at a tenth of the rate\tp50 ms\tp99 ms\tmin\tmax\twanted on 2 cores\tp99.9 ms\n")
 		for _, v := range c.of.variants {
 			if l, ok := c.AtTenth[v.name]; ok {
-				fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\n", v.name, l.P50/1e3, l.P99/1e3, l.P99Range.Min/1e3, l.P99Range.Max/1e3, l.P999/1e3)
+				wanted := ""
+				if v.p99 > 0 {
+					wanted = fmt.Sprintf("%.2f", v.p99/1e3)
+					if l.P99 > v.p99 {
+						wanted += ", not reached"
+					}
+				}
+				fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.2f\t%.2f\t%s\t%.2f\n", v.name, l.P50/1e3, l.P99/1e3, l.P99Range.Min/1e3, l.P99Range.Max/1e3, wanted, l.P999/1e3)
 			}
 		}
 	}

@@ -162,7 +162,11 @@ func TestComparisonOfTwoNodes(t *testing.T) {
 			if i := slices.Index(args, "--rate"); i >= 0 && slices.Equal(args[len(args)-len(bare):], bare) {
 				require.NotContains(t, args, "--latency=false")
 				rounds++
-				return Result{Due: &Latency{P50: 1000, P99: float64(rounds) * 1000, P999: 5000, Count: 1}}, nil
+				late := float64(rounds) * 100
+				if v.count {
+					late += 8000
+				}
+				return Result{Due: &Latency{P50: 1000, P99: late, P999: 15000, Count: 1}}, nil
 			}
 			if slices.Equal(args[len(args)-len(v.args):], v.args) {
 				r := Result{MessagesPerS: rates[v.name], WirePerMessage: 25, Cores: rates[v.name] / 1e8}
@@ -183,6 +187,11 @@ func TestComparisonOfTwoNodes(t *testing.T) {
 	var table strings.Builder
 	require.NoError(t, out.print(&table))
 	require.Regexp(t, `null_bare_tcp +0.50 +0.50 +0.50 +0.40\n`, table.String())
+	require.Regexp(t, `wordcount_bare_tcp +0.20 +0.20 +0.20 +0.40, not reached\n`, table.String())
+	require.Regexp(t, `null_tls_null +0.80 +0.80 +0.80 *\n`, table.String())
+	require.Regexp(t, `null +1.00 +\d.\d\d +\d.\d\d +\d.\d\d +3.00 +15.00\n`, table.String())
+	require.Regexp(t, `wordcount +1.00 +[89].\d\d +[89].\d\d +[89].\d\d +3.00, not reached +15.00\n`, table.String())
+	require.Regexp(t, `wordcount_tls +1.00 +[89].\d\d +[89].\d\d +[89].\d\d +15.00\n`, table.String())
 	require.Regexp(t, `bare_tcp +0.00 +10 +0.0000 +25.0\n`, table.String())
 	require.Regexp(t, `null_tls +1.00 `, table.String())
 }
