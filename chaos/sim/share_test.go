@@ -13,6 +13,7 @@ import (
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/broker"
 	"github.com/egretstream/egret/metrics"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/task"
@@ -40,6 +41,7 @@ type halves struct {
 	heavy    int  // bytes of text in every fiftieth message
 	most     int  // bytes of a parcel that may travel
 	local    bool // tuples stay on their node if they can
+	pairs    bool // two spouts on one node, each with a bolt of its own on the other
 	dead     []*task.DeadLetter
 	notices  []string
 	refuse   bool // positions: later lives have saved them
@@ -57,6 +59,7 @@ type hub struct {
 	err     error
 	parcels int
 	tuples  int                        // in them
+	of      map[tuple.TaskID]int       // the same, by their receiver
 	lives   map[tuple.TaskID]task.Peer // of the other
 }
 
@@ -117,6 +120,7 @@ func (b *hub) Receive(ctx actor.Context, msg any) {
 		if e, is := m.msg.(*task.Encoded); is {
 			b.parcels++
 			b.tuples += e.Tuples
+			b.of[e.To] += e.Tuples
 		}
 		if ref := b.routes[receiver(m.msg)]; ref != nil {
 			ctx.Send(ref, m.msg)
@@ -154,13 +158,23 @@ func newHalves(t *testing.T, seed uint64) *halves {
 
 func (h *halves) begin(seed uint64) *halves {
 	t := h.t
-	*h = halves{t: t, heavy: h.heavy, most: h.most, local: h.local, executed: map[int64]int{}, spawned: map[string]int{}, saved: map[string]map[string]string{}, parallel: map[string]int{}}
+	*h = halves{t: t, heavy: h.heavy, most: h.most, local: h.local, pairs: h.pairs, executed: map[int64]int{}, spawned: map[string]int{}, saved: map[string]map[string]string{}, parallel: map[string]int{}}
 	h.w = New(Config{Seed: seed, Links: Links{}})
 	values := make([]int64, shareMessages)
 	for i := range values {
 		values[i] = int64(i)
 	}
 	h.top = topology.New("halves", func(b *topology.Builder) {
+		if h.pairs {
+			for i, name := range []string{"one", "two"} {
+				in := b.Spout(name, spout.Slice(values...)).Emits("n")
+				b.Bolt("of-"+name, bolt.Each(func(in tuple.Tuple, _ *bolt.Collector) error {
+					h.executed[in.Int64("n")+int64(i)*shareMessages]++
+					return nil
+				}), in.Shuffle())
+			}
+			return
+		}
 		n := b.Spout("numbers", spout.Slice(values...)).Emits("n").Parallel(2)
 		twice := b.Bolt("pass", bolt.Each(func(in tuple.Tuple, out *bolt.Collector) error {
 			text := ""
@@ -185,11 +199,17 @@ func (h *halves) begin(seed uint64) *halves {
 		}
 	}
 	set.Store, set.Probe = nil, nil
-	set.MaxPending = 24
+	if !h.pairs {
+		set.MaxPending = 24
+	}
 	h.set = &set
 	plan := h.plan(1)
 	for id := range plan.Tasks {
-		h.at = append(h.at, id%2)
+		if h.pairs {
+			h.at = append(h.at, min(1, len(plan.Node(tuple.TaskID(id)).Inputs)))
+		} else {
+			h.at = append(h.at, id%2)
+		}
 		h.epoch = append(h.epoch, 1)
 	}
 	h.tasks = plan.Tasks
@@ -197,7 +217,7 @@ func (h *halves) begin(seed uint64) *halves {
 		h.first = append(h.first, plan.Components[i].First)
 	}
 	for n := range h.hubs {
-		h.hubs[n] = &hub{h: h, n: n, routes: map[tuple.TaskID]actor.Ref{}, lives: map[tuple.TaskID]task.Peer{}}
+		h.hubs[n] = &hub{h: h, n: n, routes: map[tuple.TaskID]actor.Ref{}, of: map[tuple.TaskID]int{}, lives: map[tuple.TaskID]task.Peer{}}
 		h.refs[n] = h.w.Spawn(fmt.Sprintf("hub%d", n), h.hubs[n])
 	}
 	for n := range h.hubs {
@@ -310,6 +330,32 @@ func (h *halves) finish(exactly bool) {
 func TestHalves(t *testing.T) {
 	for seed := range uint64(30) {
 		newHalves(t, seed).finish(true)
+	}
+}
+
+// A task that does nothing for long never holds up the connection: it is sent no more than
+// its pair may have under way, and another pair has all the same what it wants.
+func TestStuckTaskHoldsUpNobody(t *testing.T) {
+	for seed := range uint64(20) {
+		h := (&halves{t: t, most: 1 << 20, pairs: true}).begin(seed)
+		stuck, other := h.first[2], h.first[3]
+		if seed%2 == 1 {
+			stuck, other = other, stuck
+		}
+		b := h.hubs[1]
+		h.run(func() bool { return b.routes[stuck] != nil && b.routes[other] != nil })
+		until := h.w.Now() + 10*time.Second
+		h.w.Freeze(b.routes[stuck], 10*time.Second)
+		executed := func(at tuple.TaskID) int64 { return h.ms[1][at].Inputs[0].Executed.Load() }
+		h.run(func() bool { return executed(other) == shareMessages })
+		require.Less(t, h.w.Now(), until, "and the first still does nothing")
+		require.Zero(t, executed(stuck))
+		require.GreaterOrEqual(t, b.of[stuck], broker.FirstLimit)
+		require.Less(t, b.of[stuck], broker.FirstLimit+h.set.ParcelSize, "it may overshoot by a parcel less a tuple")
+		h.run(func() bool { return len(h.executed) == 2*shareMessages })
+		require.GreaterOrEqual(t, h.w.Now(), until)
+		from := h.ms[0][other-2] // spouts come first
+		require.Zero(t, from.Lost.Load()+from.TimedOut.Load())
 	}
 }
 
