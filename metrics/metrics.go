@@ -99,7 +99,7 @@ type Task struct {
 	Stale          Counter // positions of dead incarnations that were refused; the supervisor's
 
 	Execute  Histogram // a parcel's time divided by its tuples; of a tuple above 100 us its own time
-	Complete Histogram // from emission of a tree to its last ack, for each of its messages
+	Complete Histogram // from the first emission of a message to the last ack of what came of it, replays and their pauses included
 
 	Batches Batches // of the coordinator of an exactly-once topology
 

@@ -348,19 +348,13 @@ func (o *origin) oldest(n int) []OpenTree {
 		})
 		found = slices.Insert(found[:min(len(found), n-1)], at, candidate{since, x})
 	}
-	o.ledger.Trees(func(x acker.Open[run]) {
-		since := x.Message.at
-		if a := x.Message.again; a != nil {
-			since = a.first
-		}
-		add(since, x)
-	})
+	o.ledger.Trees(func(x acker.Open[run]) { add(x.Message.at, x) })
 	for _, a := range o.waiting {
-		x := acker.Open[run]{Message: run{batch: a.batch, first: a.index, n: 1, again: a}, Heard: o.c.now}
+		x := acker.Open[run]{Message: run{batch: a.batch, first: a.index, n: 1, again: a, at: a.first}, Heard: o.c.now}
 		if k := len(a.tries); k > 0 {
 			x.Seq = a.tries[k-1].seq
 		}
-		add(a.first, x)
+		add(x.Message.at, x)
 	}
 	all := make([]OpenTree, len(found))
 	for i, x := range found {

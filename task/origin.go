@@ -59,8 +59,8 @@ type origin struct {
 type run struct {
 	batch    *spout.Batch
 	first, n int32
-	again    *attempt // of a replay, whose n is 1
-	at       time.Duration
+	again    *attempt      // of a replay, whose n is 1
+	at       time.Duration // when they were first emitted, which of a replay is long ago
 }
 
 func (o *origin) setup() {
@@ -206,9 +206,9 @@ func (o *origin) replay() bool {
 		case byTimeout:
 			o.c.m.ReplayedTimeout.Add(1)
 		}
-		o.tree(run{batch: a.batch, first: a.index, n: 1, again: a, at: o.c.now}, s, cells)
+		o.tree(run{batch: a.batch, first: a.index, n: 1, again: a, at: a.first}, s, cells)
 		if mutation.Is(mutation.ReplayTwice) {
-			o.tree(run{batch: a.batch, first: a.index, n: 1, again: a, at: o.c.now}, s, cells)
+			o.tree(run{batch: a.batch, first: a.index, n: 1, again: a, at: a.first}, s, cells)
 		}
 	}
 	if len(o.waiting) > 0 {

@@ -83,7 +83,7 @@ type Task struct {
 	WaitsFor  string        `json:"waits_for,omitempty"`   // the task without room, if it waits now
 	MostOpen  int64         `json:"most_open,omitempty"`   // messages that it may have open, and a tree of them (at most an eighth) more
 	Execute   *Histogram    `json:"execute,omitempty"`     // of a tuple
-	Complete  *Histogram    `json:"complete,omitempty"`    // of a message, from emission to its last ack, or to the commit of its batch
+	Complete  *Histogram    `json:"complete,omitempty"`    // of a message, from its first emission to the last ack, or to the commit of its batch
 	Own       []Own         `json:"own_metrics,omitempty"` // of its bolt
 	Past      *Past         `json:"past,omitempty"`        // nil: nothing
 }
