@@ -58,11 +58,14 @@ func TestNumbersAgreeExactlyOnce(t *testing.T) {
 	s := r.Stats()
 	same(t, s, &d)
 	sameBatches(t, s.Batches, d.Batches)
+	require.Equal(t, s.Latency, d.Batches.Latency)
+	require.EqualValues(t, n, s.Latency.Count)
 	require.EqualValues(t, n, s.Batches.Messages)
 	require.EqualValues(t, 1, s.Restarts)
 	require.Positive(t, s.Batches.Causes["death"])
 	_, own := scraped(t, registry)
 	served := l.served()
+	require.EqualValues(t, n, served["egret_complete_latency_seconds_count{component=coordinator,topology=once}"])
 	acked := map[string]int64{}
 	for _, x := range s.Tasks {
 		for _, in := range x.Inputs {

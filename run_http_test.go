@@ -97,6 +97,9 @@ func same(t *testing.T, s *egret.Stats, d *view.Detail) {
 	c := d.Counts
 	require.Equal(t, []int64{s.Messages, s.Acked, s.Dead, s.HandedBack, s.Abandoned, s.Open, s.Failed, s.Lost, s.TimedOut, s.Restarts},
 		[]int64{c.Messages, c.Acked, c.Dead, c.HandedBack, c.Abandoned, c.Open, c.Failed, c.Lost, c.TimedOut, c.Restarts})
+	if s.Batches == nil {
+		require.Equal(t, s.Acked, s.Latency.Count)
+	}
 	require.Equal(t, s.Replayed, c.ReplayedFailed+c.ReplayedLost+c.ReplayedTimeout)
 	require.Len(t, d.TasksNow, len(s.Tasks))
 	for i, x := range s.Tasks {
@@ -186,6 +189,7 @@ func TestNumbersAgree(t *testing.T) {
 		require.EqualValues(t, want, own[name], name)
 		require.EqualValues(t, want, served[name], name)
 	}
+	require.EqualValues(t, s.Latency.Count, served["egret_complete_latency_seconds_count{component=in,topology=agree}"])
 	require.Contains(t, served, "process_start_time_seconds{}")
 
 	var all []view.Error
