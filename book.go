@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/egretstream/egret/node"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/view"
 )
@@ -48,23 +49,47 @@ func (b *book) all() []view.Error {
 func (b *book) trouble(e task.Event, x *view.Error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.troubles == nil {
-		b.troubles = map[trouble]view.Trouble{}
-	}
 	now := view.Trouble{Kind: x.Kind, Component: x.Component, Task: x.Task, Text: cutText(x.Text, mostTuple), At: x.Last}
 	switch e := e.(type) {
 	case *task.Died:
-		b.troubles[trouble{"died", x.Component}] = now
+		b.troubled(trouble{"died", x.Component}, now)
 		delete(b.troubles, trouble{"stuck", x.Task})
 	case *task.Stuck:
 		if now.At = x.Last.Add(-e.For); !e.Replaced {
-			b.troubles[trouble{"stuck", x.Task}] = now
+			b.troubled(trouble{"stuck", x.Task}, now)
 		}
 	case *task.Notice:
 		if e.Back {
 			delete(b.troubles, trouble{"stuck", x.Task})
 		}
 	}
+}
+
+// troubled keeps one. Caller must hold mu.
+func (b *book) troubled(of trouble, x view.Trouble) {
+	if b.troubles == nil {
+		b.troubles = map[trouble]view.Trouble{}
+	}
+	b.troubles[of] = x
+}
+
+// lost writes down what was lost with a node.
+func (b *book) lost(l *node.Loss) {
+	e := view.Error{
+		Topology: l.Topology, Component: l.Component, Task: l.Tasks[0], Node: oneLine(l.Node, 60), Kind: "died", Text: cutText(l.String(), mostError),
+		Last: time.Now(), Count: 1,
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.errors.Add(e)
+	b.troubled(trouble{"died", e.Component}, view.Trouble{Kind: e.Kind, Component: e.Component, Task: e.Task, Text: cutText(l.Why, mostTuple), At: e.Last})
+}
+
+// take takes over another book, which is used no more.
+func (b *book) take(o *book) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b.errors, b.troubles = o.errors, o.troubles
 }
 
 // allTroubles returns them in order.

@@ -33,6 +33,7 @@ type nodeProgram struct {
 
 // A partOfRun is what a run has on this node.
 type partOfRun struct {
+	run     cluster.Run
 	events  events
 	store   *sharedStore  // nil: none
 	pending int           // Config.MaxPendingBytes
@@ -61,7 +62,7 @@ func newNodeProgram(topologies []*topology.Topology, data string, logger *slog.L
 
 // program is what the node is given.
 func (p *nodeProgram) program() node.Program {
-	return node.Program{Topologies: p.topologies, Check: check, Settings: p.settings, Ended: p.ended, Query: p.query}
+	return node.Program{Topologies: p.topologies, Check: check, Settings: p.settings, Ended: p.ended, Lost: p.lost, Query: p.query}
 }
 
 // settings are what run makes of the same flags.
@@ -73,7 +74,7 @@ func (p *nodeProgram) settings(run cluster.Run, spec *cluster.Spec) (*task.Setti
 	config.Logger = p.logger
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	part := &partOfRun{events: events{topology: spec.Topology, logger: plainLogger(p.logger)}, pending: config.MaxPendingBytes, over: make(chan struct{})}
+	part := &partOfRun{run: run, events: events{topology: spec.Topology, logger: plainLogger(p.logger)}, pending: config.MaxPendingBytes, over: make(chan struct{})}
 	set := config.settings()
 	set.Event = part.events.tell
 	if p.dir != "" {
@@ -82,8 +83,25 @@ func (p *nodeProgram) settings(run cluster.Run, spec *cluster.Spec) (*task.Setti
 		}
 		set.Store = part.store
 	}
+	if old := p.last[spec.Topology]; old != nil && old.run == run {
+		part.events.book.take(&old.events.book)
+	}
 	p.runs[run], p.last[spec.Topology] = part, part
 	return set, nil
+}
+
+// lost keeps what a run has lost with a process. Perhaps nothing of it is here.
+func (p *nodeProgram) lost(l *node.Loss) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	part := p.last[l.Topology]
+	if part == nil || part.run < l.Run {
+		part = &partOfRun{run: l.Run, events: events{topology: l.Topology}}
+		p.last[l.Topology] = part
+	}
+	if part.run == l.Run {
+		part.events.book.lost(l)
+	}
 }
 
 // errors returns those that a topology has had here, the latest first.
@@ -97,15 +115,19 @@ func (p *nodeProgram) errors(topology string) []view.Error {
 	return part.events.book.all()
 }
 
-// troubles returns those of a run that is here.
-func (p *nodeProgram) troubles(run cluster.Run) []view.Trouble {
+// troubles returns those of runs that are here, or that have lost tasks elsewhere.
+func (p *nodeProgram) troubles() (all []view.Run) {
 	p.mu.Lock()
-	part := p.runs[run]
-	p.mu.Unlock()
-	if part == nil {
-		return nil
+	defer p.mu.Unlock()
+	for topology, part := range p.last {
+		if part.over != nil && p.runs[part.run] != part {
+			continue // it has ended
+		}
+		if t := part.events.book.allTroubles(); len(t) > 0 {
+			all = append(all, view.Run{Topology: topology, Run: runName(part.run), Troubles: t})
+		}
 	}
-	return part.events.book.allTroubles()
+	return all
 }
 
 // plan is what is known of a topology that does not run here, if it needs no parameters;

@@ -192,7 +192,7 @@ func (s *clusterSource) submission(ctx context.Context, topology string) (*node.
 }
 
 // gather asks all nodes for what each has of a topology. It is an error if none answers.
-func gather[T any](ctx context.Context, s *clusterSource, topology string, ask func(context.Context, partSource) ([]T, error), name func(*T, string)) ([]T, error) {
+func gather[T any](ctx context.Context, s *clusterSource, topology string, ask func(context.Context, partSource) ([]T, error), name func(of *T, id, name string)) ([]T, error) {
 	v, _, err := s.submission(ctx, topology)
 	if err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func gather[T any](ctx context.Context, s *clusterSource, topology string, ask f
 		}
 		answered = true
 		for i := range a.value {
-			name(&a.value[i], names[a.from.Node])
+			name(&a.value[i], nodeName(a.from.Node), names[a.from.Node])
 		}
 		all = append(all, a.value...)
 	}
@@ -221,7 +221,11 @@ func gather[T any](ctx context.Context, s *clusterSource, topology string, ask f
 func (s *clusterSource) Errors(ctx context.Context, topology string) ([]view.Error, error) {
 	all, err := gather(ctx, s, topology,
 		func(ctx context.Context, p partSource) ([]view.Error, error) { return p.Errors(ctx, topology) },
-		func(e *view.Error, node string) { e.Node = node })
+		func(e *view.Error, id, name string) {
+			if e.Node == id { // else it is of one that has died
+				e.Node = name
+			}
+		})
 	slices.SortFunc(all, func(x, y view.Error) int {
 		return cmp.Or(y.Last.Compare(x.Last), cmp.Compare(x.Component, y.Component), cmp.Compare(x.Text, y.Text))
 	})

@@ -1,8 +1,10 @@
 package egret
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -66,7 +68,7 @@ func (s *nodeSource) Sample(ctx context.Context) (*view.Sample, error) {
 	for i := range parts {
 		part := &parts[i]
 		d := drawings[part.Run]
-		r := view.Run{Topology: part.Plan.Topology, Run: runName(part.Run), Guarantee: part.Plan.Guarantee.String(), Graph: d.graph, Streams: d.streams, Troubles: s.runs.troubles(part.Run)}
+		r := view.Run{Topology: part.Plan.Topology, Run: runName(part.Run), Guarantee: part.Plan.Guarantee.String(), Graph: d.graph, Streams: d.streams}
 		for _, t := range part.Tasks {
 			v := view.Read(part.Plan, t.ID, t.Metrics)
 			if t.Here {
@@ -83,6 +85,13 @@ func (s *nodeSource) Sample(ctx context.Context) (*view.Sample, error) {
 		}
 		x.Runs = append(x.Runs, r)
 	}
+	for _, r := range s.runs.troubles() {
+		if at := slices.IndexFunc(x.Runs, func(o view.Run) bool { return o.Run == r.Run }); at >= 0 {
+			x.Runs[at].Troubles = r.Troubles
+		} else { // it leads, and has nothing else of it
+			x.Runs = append(x.Runs, r)
+		}
+	}
 	x.Nodes = []view.Node{thisNode(name, s.began, tasks)}
 	x.Nodes[0].ID = name
 	return x, nil
@@ -96,7 +105,7 @@ func runName(run cluster.Run) string { return strconv.FormatUint(uint64(run), 10
 func (s *nodeSource) Errors(_ context.Context, topology string) ([]view.Error, error) {
 	all := s.runs.errors(topology)
 	for i := range all {
-		all[i].Node = nodeName(s.p.Home().Node)
+		all[i].Node = cmp.Or(all[i].Node, nodeName(s.p.Home().Node)) // or the one that has died
 	}
 	return all, nil
 }

@@ -437,6 +437,18 @@ func (c *Coordinator) serves(b *book, h Home) bool {
 	return !c.gone(h) && x.Cannot == "" && (!x.Over || b.Status.Ends())
 }
 
+// Fails says why a process that is not gone cannot go on with its tasks of a run; "": it can.
+func (c *Coordinator) Fails(run Run, h Home) string {
+	x, _ := c.reports[h].of(run)
+	switch {
+	case c.gone(h):
+		return ""
+	case x.Over:
+		return cmp.Or(x.Err, "its part of the topology is over")
+	}
+	return x.Cannot
+}
+
 // repair gives new lives to tasks whose process is gone, or whose messages were given
 // up on a link that could not be resumed. All that lives stays where it is.
 func (c *Coordinator) repair(b *book) *Entry {

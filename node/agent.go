@@ -41,6 +41,8 @@ type Program struct {
 	// begins and each time it has another plan, and Ended when nothing of it is left.
 	Started func(run cluster.Run, plan *topology.Plan)
 	Ended   func(run cluster.Run)
+	// Lost, if not nil, is told on the node that leads what runs have lost with processes.
+	Lost func(*Loss)
 	// Query, if not nil, reads committed values of a state of a topology. It is called by
 	// the host of the agent, from any goroutine, and may wait.
 	Query func(ctx context.Context, s *cluster.Submission, state string, keys []string) ([]Value, *cluster.Refusal)

@@ -49,7 +49,16 @@ func (a *Agent) decide() {
 	}
 	for _, e := range a.lead.c.Decide(a.ctx.Now(), &a.state, a.wall(), nil) {
 		a.announce(&e)
-		a.propose(e, nil)
+		lost := a.losses(&e)
+		if len(lost) == 0 {
+			a.propose(e, nil)
+			continue
+		}
+		a.propose(e, func(r cluster.Result, err error) {
+			if err == nil && r.Err == nil {
+				a.tellLost(lost)
+			}
+		})
 	}
 }
 

@@ -11,7 +11,7 @@ type Error struct {
 	Topology  string    `json:"topology"`
 	Component string    `json:"component"`
 	Task      string    `json:"task"` // of the last time
-	Node      string    `json:"node"`
+	Node      string    `json:"node"` // of tasks that have died with their node: that one
 	Kind      string    `json:"kind"` // died, failed, unsent, stuck, timed out, dead letter, source, queue, state, notice
 	Text      string    `json:"text"`
 	Stack     string    `json:"stack,omitempty"`

@@ -60,7 +60,8 @@ func (c *Comparison) verdict(d *Detail, r *Run, tasks []pair) Verdict {
 
 // dying says which components have died in the window, or lately.
 func (c *Comparison) dying(d *Detail, r *Run, tasks []pair) Verdict {
-	var said []string
+	var said, whys []string
+	with := map[string][]string{} // components, by why
 	for i := range d.Components {
 		x := &d.Components[i]
 		dies := slices.ContainsFunc(tasks, func(t pair) bool {
@@ -70,12 +71,24 @@ func (c *Comparison) dying(d *Detail, r *Run, tasks []pair) Verdict {
 		for _, t := range r.Troubles {
 			if t.Kind == "died" && t.Component == x.Component {
 				dies = dies || c.now.At.Sub(t.At) < lately
-				why = ", last: " + strings.TrimRight(short(t.Text), ".")
+				why = strings.TrimRight(short(t.Text), ".")
 			}
 		}
-		if times := x.Counts.Restarts; dies && times > 0 {
+		switch times := x.Counts.Restarts; {
+		case dies && times > 0:
+			if why != "" {
+				why = ", last: " + why
+			}
 			said = append(said, fmt.Sprintf("%s has died %s%s.", x.Component, timesOf(times), why))
+		case dies && why != "": // with its node, which had counted whatever there was
+			if !slices.Contains(whys, why) {
+				whys = append(whys, why)
+			}
+			with[why] = append(with[why], x.Component)
 		}
+	}
+	for _, why := range whys {
+		said = append(said, fmt.Sprintf("Tasks of %s have begun anew: %s.", listed(with[why]), why))
 	}
 	return Verdict{"bad", strings.Join(said, " ")}
 }

@@ -45,6 +45,12 @@ func TestVerdict(t *testing.T) {
 			late.At = noon.Add(-59 * time.Second)
 			w.run.Troubles = []Trouble{late}
 		}},
+		{"died with their node", "bad", "print has died once, last: panic in Execute: boom. Tasks of lines and count have begun anew: the process of node b is gone.", func(w *world) {
+			w.before[2].Restarts, w.now[2].Restarts = 0, 1
+			lost := Trouble{Kind: "died", Component: "count", Task: "count/0", Text: "the process of node b is gone", At: noon.Add(-59 * time.Second)}
+			w.run.Troubles = []Trouble{lost, died, lost}
+			w.run.Troubles[2].Component = "lines"
+		}},
 		{"died long ago", "good", "Nothing is held up. The busiest task is one of count, 50 % of the time.", func(w *world) {
 			w.before[2].Restarts, w.now[2].Restarts = 561, 561
 			w.run.Troubles = []Trouble{died}
