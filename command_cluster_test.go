@@ -166,7 +166,7 @@ func TestClusterOfOne(t *testing.T) {
 		x := s.status("endless -v").Topologies[0]
 		return x.Placed && x.Components[0].Acked > 0 && x.Components[0].Rate > 0 && len(x.PerTask) == 3 && x.PerTask[0].Life == "4.1"
 	})
-	require.Regexp(t, `^endless \(run 3\): active, 3 tasks on 1 node
+	require.Regexp(t, `^endless \(run 3\): active, 3 tasks on 1 node; rates of the last second
 
 COMPONENT  TASKS  RATE/S  QUEUED  OPEN  ACKED  FAILED  LOST  REPLAYED  DEAD  THROTTLED BY
 in  1  \d+  0  \d+  \d+  0  0  0  0  -

@@ -105,7 +105,8 @@ func statusCommand() *cobra.Command {
 	o := &statusOptions{}
 	c := o.client.command("status [TOPOLOGY]", "Show what the cluster does",
 		`Without TOPOLOGY it shows the topologies that the cluster has and its nodes. With one
-it shows what its components do. Counts are those of the tasks where they are now.
+it shows what its components do. Counts are those of the tasks where they are now, and
+rates those of the last second, between two messages of a node; top shows those of five.
 `, cobra.MaximumNArgs(1), func(ctx context.Context, c *cobra.Command, args []string) error {
 			if o.watch {
 				return o.watching(c, args)
@@ -301,7 +302,12 @@ func (x *topologyJSON) change() string {
 
 // print writes what the components of a topology do.
 func (x *topologyJSON) print(w io.Writer) {
-	fmt.Fprintf(w, "%s (run %d): %s, %s on %s\n", x.Topology, x.Run, x.state(2000), amount.Of(x.Tasks, "task"), amount.Of(x.Nodes, "node"))
+	counted := x.Status.Runs() && x.Placed && x.Unknown == ""
+	fmt.Fprintf(w, "%s (run %d): %s, %s on %s", x.Topology, x.Run, x.state(2000), amount.Of(x.Tasks, "task"), amount.Of(x.Nodes, "node"))
+	if counted {
+		fmt.Fprint(w, "; rates of the last second")
+	}
+	fmt.Fprintln(w)
 	if x.Waiting != "" {
 		fmt.Fprintln(w, "change: "+x.change())
 	}
@@ -311,7 +317,7 @@ func (x *topologyJSON) print(w io.Writer) {
 	if x.Batches != nil {
 		printBatches(w, x.Batches)
 	}
-	if !x.Status.Runs() || !x.Placed || x.Unknown != "" {
+	if !counted {
 		return
 	}
 	fmt.Fprintln(w)

@@ -6,6 +6,7 @@ import "time"
 // the window that a Detail of that moment has, and so those of points overlap.
 type Point struct {
 	At         time.Time     `json:"at"`
+	Window     time.Duration `json:"window_ns"` // of rates and latencies; 0: there was no moment before
 	Rate       float64       `json:"rate"`
 	DoneRate   float64       `json:"done_rate"`
 	FailedRate float64       `json:"failed_rate"`
@@ -20,7 +21,7 @@ func (c *Comparison) Point(topology string) (Point, bool) {
 	for i := range c.now.Runs {
 		if r := &c.now.Runs[i]; r.Topology == topology {
 			s, _ := c.summary(r)
-			p := Point{At: c.now.At, Rate: s.Rate, DoneRate: s.DoneRate, FailedRate: s.FailedRate, Open: s.Counts.Open, P50: s.Complete.P50, P99: s.Complete.P99}
+			p := Point{At: c.now.At, Window: c.window, Rate: s.Rate, DoneRate: s.DoneRate, FailedRate: s.FailedRate, Open: s.Counts.Open, P50: s.Complete.P50, P99: s.Complete.P99}
 			if r.Batches != nil && r.Batches.Now != nil {
 				p.Batches = len(r.Batches.Now.Batches)
 			}

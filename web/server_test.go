@@ -158,6 +158,7 @@ func TestWindows(t *testing.T) {
 		require.Len(t, all, 20)
 		require.Equal(t, began.Add(time.Second).UTC(), all[0].At.UTC())
 		for i, p := range all {
+			require.Equal(t, min(time.Duration(i+1)*time.Second, 5*time.Second), p.Window.Truncate(time.Second)-map[int]time.Duration{13: time.Second, 14: 2 * time.Second}[i], "%d", i)
 			want := 100.0
 			switch { // two seconds more, without anything new
 			case i == 13:
