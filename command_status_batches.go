@@ -43,14 +43,14 @@ func printBatches(w io.Writer, b *view.Batches) {
 	}
 	fmt.Fprintf(w, "batches: %s committed last, attempt %s, %s\n", amount.Digits(b.Last), now.Attempt, phase(now))
 	for _, x := range now.Batches {
-		fmt.Fprintf(w, "  %s is %s: %s in %v\n", amount.Digits(x.Tx), stageWords(x.Stage), amount.Of(x.Messages, "message"), short(x.Age))
+		fmt.Fprintf(w, "  %s is %s: %s in %s\n", amount.Digits(x.Tx), stageWords(x.Stage), amount.Of(x.Messages, "message"), short(x.Age))
 	}
 	line := fmt.Sprintf("committed here: %s", amount.Of(b.Messages, "message"))
 	if b.Latency.Count > 0 {
-		line += fmt.Sprintf(", in p50 %v, p99 %v from the beginning of their batch", short(b.Latency.P50), short(b.Latency.P99))
+		line += fmt.Sprintf(", in p50 %s, p99 %s from the beginning of their batch", short(b.Latency.P50), short(b.Latency.P99))
 	}
 	if b.InWindow.Count > 0 {
-		line += fmt.Sprintf("; now p50 %v, p99 %v", short(b.InWindow.P50), short(b.InWindow.P99))
+		line += fmt.Sprintf("; now p50 %s, p99 %s", short(b.InWindow.P50), short(b.InWindow.P99))
 	}
 	var rounds []string
 	for _, cause := range metrics.RoundCauses {
@@ -89,11 +89,14 @@ func stageWords(stage string) string {
 	return stage
 }
 
-// short rounds a time to three digits or so.
-func short(d time.Duration) time.Duration {
+// short is a time of three digits or so.
+func short(d time.Duration) string {
+	if d < time.Microsecond {
+		return "<1µs"
+	}
 	unit := time.Microsecond
 	for unit < time.Second && d >= 1000*unit {
 		unit *= 10
 	}
-	return d.Round(unit)
+	return d.Round(unit).String()
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/egretstream/egret/amount"
 	"github.com/egretstream/egret/metrics"
+	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/view"
 )
 
@@ -268,7 +269,11 @@ func (o *topOptions) topologies(w io.Writer, now *topNow) {
 		if x.Silent > 0 {
 			status += fmt.Sprintf(", %s silent", amount.Of(x.Silent, "task"))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", x.Topology, status, x.Tasks, rate(x.Rate), rate(x.DoneRate), rate(x.FailedRate), amount.Digits(x.Counts.Open), latency(x.Complete))
+		open := amount.Digits(x.Counts.Open)
+		if x.Guarantee == topology.ExactlyOnce.String() {
+			open = "-" // its messages are not tracked one by one
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", x.Topology, status, x.Tasks, rate(x.Rate), rate(x.DoneRate), rate(x.FailedRate), open, latency(x.Complete))
 	}
 	t.Flush()
 }
@@ -372,7 +377,7 @@ func latency(l metrics.Latency) string {
 	if l.Count == 0 {
 		return "-\t-"
 	}
-	return fmt.Sprintf("%v\t%v", short(l.P50), short(l.P99))
+	return fmt.Sprintf("%s\t%s", short(l.P50), short(l.P99))
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%d MB", (n+500_000)/1_000_000) }

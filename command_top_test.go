@@ -25,7 +25,8 @@ func TestTopPrints(t *testing.T) {
 				{Node: view.Node{Node: "b\x1b[2J", Alive: true, Draining: true, Tasks: 1, Silent: "no answer within 1s"}},
 				{Node: view.Node{Node: "c", Silent: "it is dead"}},
 			},
-			Topologies: []view.Summary{{Topology: "words", Status: "running", Tasks: 4, Silent: 1, Rate: 12345.6, DoneRate: 9.87, Counts: view.Counts{Open: 4711}, Complete: took}},
+			Topologies: []view.Summary{{Topology: "words", Status: "running", Tasks: 4, Silent: 1, Rate: 12345.6, DoneRate: 9.87, Counts: view.Counts{Open: 4711}, Complete: took},
+				{Topology: "once", Guarantee: "exactly-once", Status: "running", Complete: metrics.Latency{Count: 1, P50: 999, P99: 1000}}},
 		},
 		Details: []view.Detail{{
 			Summary: view.Summary{Topology: "words"}, Graph: &graph.Drawing{},
@@ -42,7 +43,7 @@ func TestTopPrints(t *testing.T) {
 	}
 	var out strings.Builder
 	(&topOptions{sort: "load"}).print(&out, now)
-	require.Equal(t, `12:00:00  cluster c1  3 nodes, 1 topology  rates of the last 5.0 s  NO QUORUM: nothing can be changed
+	require.Equal(t, `12:00:00  cluster c1  3 nodes, 2 topologies  rates of the last 5.0 s  NO QUORUM: nothing can be changed
 
 NODE   TASKS  CPU        MEMORY  UP  STATE
 a      3      50 % of 4  62 MB   3h  alive, leads
@@ -51,6 +52,7 @@ c      0      -          -       -   dead
 
 TOPOLOGY  STATUS                  TASKS  RATE/S  DONE/S  FAILED/S  OPEN   P50    P99
 words     running, 1 task silent  4      12,346  9.9     0         4,711  120µs  3.46ms
+once      running                 0      0       0       0         -      <1µs   1µs
 
 COMPONENT  TASKS         RATE/S  LOAD  BUSIEST  QUEUED  THROTTLED  BY       FAILED/S  P50    P99
 count      3 (1 silent)  0.2     33 %  98 %     8,192   0 %        -        1.0       120µs  3.46ms
