@@ -3,6 +3,7 @@ package egret
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -71,12 +72,30 @@ func TestClusterBatches(t *testing.T) {
 	soon(t, func() bool { return batches("spread").Last > was })
 	s.is("rebalance spread --parallel counts=3")
 	soon(t, func() bool { b := batches("spread"); return b.Last > was && b.Rounds["moved"] == 1 })
+	tasks := submissionOf(s, "local").Tasks + 1
 	s.is("rebalance local --parallel counts=3")
+	soon(t, func() bool { x := submissionOf(s, "local"); return x.Waiting == "" && x.Tasks == tasks })
 	was = batches("local").Last
 	soon(t, func() bool { return batches("local").Last > was })
 	require.Equal(t, 1, submissionOf(s, "local").Nodes)
 	require.Regexp(t, `\n(counts +\d+ +[\d,]+ +[\d,]+ +- +- +0 +- +- +- +\S+\n)`, s.is("status spread"), "what it does not have is not 0")
 	require.Regexp(t, `\nspread +\d+ +exactly-once +active `, s.is("list"))
+
+	// Where the states are, its tasks stay.
+	seat := s.status("local -v").Topologies[0].PerTask[0].Node
+	stay := fmt.Sprintf("%d tasks of local stay: their states are here alone", tasks)
+	at := apiOf(t, a)
+	e, refused := at.act(view.Action{Do: "drain", Node: seat, Preview: true})
+	require.Empty(t, refused)
+	require.Regexp(t, "^"+seat+": .* to other nodes, when nothing is open, and it gets no others; "+stay+"$", e.Text)
+	code, out, errs := s.run("drain --wait " + seat)
+	require.Equal(t, ExitDone, code, errs)
+	require.Contains(t, out, "node "+seat+" has no tasks but those that stay\n")
+	require.Equal(t, stay+"\n", errs)
+	require.Equal(t, 1, submissionOf(s, "spread").Nodes)
+	e, refused = at.act(view.Action{Do: "drain", Node: seat, Preview: true})
+	require.Empty(t, refused)
+	require.Equal(t, seat+": it gets no other tasks; "+stay, e.Text)
 	s.is("kill spread --wait")
 	s.is("kill local --wait")
 }

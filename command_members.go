@@ -248,22 +248,30 @@ func drainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(all) == 0 && m.Tasks > 0 {
-				fmt.Fprintf(c.ErrOrStderr(), "no other node can take the tasks of %s: they stay until one can\n", m.Name)
+			stay, why := staying(v, m.ID)
+			if why != "" {
+				fmt.Fprintln(c.ErrOrStderr(), plainText(why))
+			}
+			if len(all) == 0 && m.Tasks > stay {
+				fmt.Fprintf(c.ErrOrStderr(), "no other node can take %s of %s: they stay until one can\n", besides(stay, "the tasks", "the other tasks"), m.Name)
 			}
 			if l.wait {
-				if err := l.until(ctx, "node "+m.Name+" still has tasks", func(v *node.View) bool { return tasksOf(v, m.ID) == 0 }); err != nil {
+				err := l.until(ctx, "node "+m.Name+" still has tasks", func(v *node.View) bool {
+					stay, _ = staying(v, m.ID)
+					return tasksOf(v, m.ID) == stay
+				})
+				if err != nil {
 					return err
 				}
 			}
 			text := "node " + m.Name + " is draining\n"
 			if l.wait || m.Tasks == 0 {
-				text = "node " + m.Name + " has no tasks\n"
+				text = "node " + m.Name + " has " + besides(stay, "no tasks", "no tasks but those that stay") + "\n"
 			}
 			return l.print(c, moved(all), text)
 		})
 	c.Flags().BoolVar(&off, "off", false, "let it have tasks again")
-	c.Flags().BoolVar(&l.wait, "wait", false, "until it has no tasks")
+	c.Flags().BoolVar(&l.wait, "wait", false, "until it has no tasks that can move")
 	return c
 }
 

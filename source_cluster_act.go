@@ -166,14 +166,22 @@ func (s *clusterSource) drain(ctx context.Context, v *node.View, a *view.Action)
 	if err != nil {
 		return nil, err
 	}
+	if !on {
+		return e, nil
+	}
+	stay, why := staying(v, m.ID)
 	switch e.Moves = shownMoves(v, answer.Moves); {
-	case !on:
 	case m.Tasks == 0:
 		e.Text = a.Node + ": it has no tasks, and gets no others"
-	case len(e.Moves) == 0:
-		e.Text = a.Node + ": it gets no other tasks; those that it has stay, until another node can take them"
-	default:
+	case len(e.Moves) > 0:
 		e.Text = fmt.Sprintf("%s: %s to other nodes, when nothing is open, and it gets no others", a.Node, changed(answer.Moves))
+	case m.Tasks > stay:
+		e.Text = a.Node + ": it gets no other tasks; " + besides(stay, "those that it has stay", "those that could move stay") + ", until another node can take them"
+	default:
+		e.Text = a.Node + ": it gets no other tasks"
+	}
+	if stay > 0 {
+		e.Text += "; " + why
 	}
 	return e, nil
 }
