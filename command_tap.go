@@ -46,9 +46,12 @@ number, ends the command with exit code 2.
 
 The run or the node that is asked has a page (--http); of a cluster any node will do.
 ` + exitCodes,
-		Args: cobra.RangeArgs(1, 2),
+		Args: cobra.MaximumNArgs(2),
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return &usageError{errors.New("say which topology to look at, and which stream of it: egret tap TOPOLOGY COMPONENT[.STREAM]")}
+		}
 		if len(args) == 1 { // as the page writes it
 			topology, stream, _ := strings.Cut(args[0], "/")
 			args = []string{topology, stream}
@@ -90,7 +93,7 @@ func (o *tapOptions) tap(c *cobra.Command, topology, name string) error {
 	if o.filter != "" {
 		query.Set("where", o.filter)
 	}
-	out, notes := c.OutOrStdout(), noteWriter{w: c.ErrOrStderr()}
+	out, notes := c.OutOrStdout(), noteWriter{w: c.ErrOrStderr(), stream: s.Component + "." + s.Stream}
 	shown := int64(0)
 	var last view.Tapped // note
 	fits := func() error {
@@ -162,11 +165,13 @@ func tappedLine(fields []string, t *view.Tapped) []byte {
 }
 
 // A noteWriter says how much there is beside what is shown: to who reads along each few
-// seconds, and of what went wrong always.
+// seconds; of what went wrong always, and once that there is nothing to show.
 type noteWriter struct {
-	w     io.Writer
-	first time.Time // note
-	last  time.Time // that was written
+	w      io.Writer
+	stream string
+	first  time.Time // note
+	last   time.Time // that was written
+	empty  bool      // that there is nothing was said
 }
 
 const (
@@ -178,7 +183,7 @@ const (
 // inVain reports whether it is clear that the expression fits no tuple.
 func (n *noteWriter) inVain(t *view.Tapped) bool {
 	if n.first.IsZero() {
-		n.first = t.At
+		n.first = t.At.Add(-tapNote) // about when the tap began
 	}
 	return t.Failed > 0 && t.Failed == t.Looked && (t.Failed >= vainAfter || t.At.Sub(n.first) >= vainTime)
 }
@@ -189,6 +194,15 @@ func (n *noteWriter) note(t *view.Tapped) {
 	}
 	if n.last.IsZero() {
 		n.last = t.At
+	}
+	if t.Matched == 0 && t.Shown == 0 && !n.empty && t.At.Sub(n.first) >= noteEvery {
+		n.empty, n.last = true, t.At
+		if t.Looked > 0 {
+			fmt.Fprintf(n.w, "tap: of %s of %s that were looked at none fits --where yet\n", amount.Of(t.Looked, "tuple"), n.stream)
+		} else if t.Emitted == 0 {
+			fmt.Fprintf(n.w, "tap: %s has emitted nothing since the tap began\n", n.stream)
+		}
+		return
 	}
 	if !isTerminal(n.w) || t.At.Sub(n.last) < noteEvery {
 		return

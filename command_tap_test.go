@@ -120,6 +120,7 @@ func TestTapCommand(t *testing.T) {
 		{r, []string{"cards", "in", "--rate", "NaN"}, ExitUsage, `--rate is NaN`},
 		{r, []string{"cards", "in", "-n", "-1"}, ExitUsage, `-n is -1`},
 		{r, []string{"cards"}, ExitUsage, `say which stream of cards to show: egret tap cards COMPONENT[.STREAM]`},
+		{r, nil, ExitUsage, `say which topology to look at, and which stream of it: egret tap TOPOLOGY COMPONENT[.STREAM]`},
 		{r, []string{"cards/other/default"}, ExitUnknown, `the topology cards has no stream "other/default": it has in.default`},
 		{r, []string{"cards", "in", "--where", `$env["zz-text"] > 3`}, ExitUsage, "failed with column 17: invalid operation: string > int"},
 		{closed, []string{"closed", "in"}, ExitRefused, `the topology closed forbids taps (NoTaps)`},
@@ -238,6 +239,34 @@ func TestStrangeAnswers(t *testing.T) {
 	code, _, errs := runLine([]*topology.Topology{greet(io.Discard)}, "tap", "t", "a", "--http", "127.0.0.1:1")
 	require.Equal(t, ExitUnreachable, code, errs)
 	require.Contains(t, errs, "http://127.0.0.1:1: dial tcp")
+}
+
+// A tap that shows nothing says why, once, to whoever reads along.
+func TestTapOfNothing(t *testing.T) {
+	for _, tt := range []struct {
+		name, said string
+		note       view.Tapped
+	}{
+		{"nothing emitted", "tap: a.default has emitted nothing since the tap began\n", view.Tapped{}},
+		{"nothing fits", "tap: of 1,234 tuples of a.default that were looked at none fits --where yet\n", view.Tapped{Emitted: 5000, Looked: 1234, Failed: 1}},
+		{"something was shown", "", view.Tapped{Emitted: 5000, Looked: 1234, Matched: 1, Shown: 1}},
+		{"it is not known yet", "", view.Tapped{Emitted: 5000}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var out strings.Builder
+			n := noteWriter{w: &out, stream: "a.default"}
+			for i := range 20 {
+				x := tt.note
+				x.At = time.Unix(int64(i), 0)
+				require.False(t, n.inVain(&x))
+				n.note(&x)
+				if i < 4 { // the first one comes after a second
+					require.Empty(t, out.String(), i)
+				}
+			}
+			require.Equal(t, tt.said, out.String())
+		})
+	}
 }
 
 // A silent is a transport whose answer begins and then says nothing.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -114,9 +116,10 @@ type clusterTap struct {
 	busy   bool        // who looks is being shown something
 	missed int64
 	shown  int64
-	failed string // why Where has failed, or a node is silent; empty: that was told
+	failed string // why Where has failed; empty: that was told
 	told   bool
-	err    error // that ends it
+	silent []string // nodes, and why, that was not told yet
+	err    error    // that ends it
 }
 
 // A tapFrom is what comes from one node.
@@ -125,6 +128,7 @@ type tapFrom struct {
 	over bool           // it is tapped no more
 	kept []*view.Tapped // that may yet be shown
 	turn time.Time      // when it was its turn last
+	told bool           // that it is silent
 }
 
 // begin taps the nodes that have tasks and are not tapped.
@@ -191,7 +195,15 @@ func (t *clusterTap) over(from cluster.Home, name string, err error) {
 		t.wake()
 		return
 	}
-	t.fail(fmt.Sprintf("node %s: %v", name, err))
+	if f.told {
+		return
+	}
+	f.told = true
+	text := fmt.Sprintf("node %s: %v", name, err)
+	if _, is := errors.AsType[net.Error](err); is || errors.Is(err, io.ErrUnexpectedEOF) {
+		text = fmt.Sprintf("node %s is gone, or cannot be reached any more: the tap goes on with the others, and with its tasks where they begin anew", name)
+	}
+	t.silent = append(t.silent, text)
 }
 
 // fail keeps what is to be told once. Caller must hold mu.
@@ -275,9 +287,12 @@ func (t *clusterTap) note() *view.Tapped {
 	for _, f := range t.from {
 		addNote(&n, &f.note)
 	}
-	n.At, n.Shown, n.Error = time.Now(), t.shown, t.failed
+	if t.failed != "" {
+		t.silent = append(t.silent, t.failed)
+	}
+	n.At, n.Shown, n.Error = time.Now(), t.shown, strings.Join(t.silent, "; ")
 	n.Missed += t.missed
-	t.failed = ""
+	t.failed, t.silent = "", nil
 	return &n
 }
 

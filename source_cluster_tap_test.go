@@ -2,7 +2,11 @@ package egret
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -111,6 +115,25 @@ func TestTapOfCluster(t *testing.T) {
 	<-done
 	require.Equal(t, ExitDone, code, errs)
 	require.NotEmpty(t, out)
+}
+
+// A tap says of each node that is gone that it is, once, whatever else it has to say.
+func TestTapOfDeadNodes(t *testing.T) {
+	b, c := cluster.Home{Node: 2}, cluster.Home{Node: 3}
+	k := &clusterTap{from: map[cluster.Home]*tapFrom{b: {}, c: {}}}
+	k.take(c, "c", &view.Tapped{Error: "expression"})
+	for range 3 { // it is tried again as long as the others think that it lives
+		k.over(b, "b", io.ErrUnexpectedEOF)
+		k.over(c, "c", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
+	}
+	gone := func(name string) string {
+		return "node " + name + " is gone, or cannot be reached any more: the tap goes on with the others, and with its tasks where they begin anew"
+	}
+	require.Equal(t, gone("b")+"; "+gone("c")+"; expression", k.note().Error)
+	require.Empty(t, k.note().Error)
+	k = &clusterTap{from: map[cluster.Home]*tapFrom{b: {}}}
+	k.over(b, "b", errors.New("it is of another version"))
+	require.Equal(t, "node b: it is of another version", k.note().Error)
 }
 
 // Who looks at a cluster and is slow all the time has one tuple at a time, and notes between.
