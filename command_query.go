@@ -1,6 +1,7 @@
 package egret
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,18 +80,27 @@ func (o *queryOptions) remote(ctx context.Context, name, state string, keys []st
 		return nil, err
 	}
 	defer o.close()
-	q := &node.Request{Op: node.OpQuery, Topology: name, State: state, Keys: keys}
-	a, err := o.ask(ctx, q)
+	a, err := o.query(ctx, &node.Request{Topology: name, State: state, Keys: keys})
+	if err != nil {
+		return nil, err
+	}
+	return a.Values, nil
+}
+
+// query asks for values of keys, and who has them if it is not the node that was named.
+func (l *client) query(ctx context.Context, q *node.Request) (*node.Answer, error) {
+	q.Op = node.OpQuery
+	a, err := l.ask(ctx, q)
 	if err == nil && a.Elsewhere != "" {
-		a, err = o.askAt(ctx, a.Elsewhere, q)
+		a, err = l.askAt(ctx, a.Elsewhere, q)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if len(a.Values) != len(keys) {
+	if len(a.Values) != len(q.Keys) || len(a.Stored) != len(q.Stored) {
 		return nil, &runError{errors.New("the node has not read the state: is it another version of Egret, or has the topology just moved?")}
 	}
-	return a.Values, nil
+	return a, nil
 }
 
 // local reads what the runs with a state directory have committed.
@@ -139,15 +149,10 @@ func lookupOf(t *topology.Topology, o topology.Options, state string) (*trident.
 
 // lookIn reads the values that are committed by a record; nil: none is.
 func lookIn(ctx context.Context, l *trident.Lookup, r *batch.Record, state string, keys []string) ([]node.Value, *cluster.Refusal) {
-	if r == nil {
-		r = new(batch.Record)
-	}
+	r = cmp.Or(r, new(batch.Record))
 	got, err := l.Get(ctx, r.Committed, r.Last[state], keys)
-	switch {
-	case errors.Is(err, trident.ErrKey):
-		return nil, &cluster.Refusal{Reason: node.ErrParameter, Text: err.Error()}
-	case err != nil:
-		return nil, &cluster.Refusal{Reason: node.ErrFailed, Text: err.Error()}
+	if err != nil {
+		return nil, unread(err)
 	}
 	values := make([]node.Value, len(keys))
 	for i, k := range keys {
@@ -156,17 +161,33 @@ func lookIn(ctx context.Context, l *trident.Lookup, r *batch.Record, state strin
 	return values, nil
 }
 
+// unread says why keys of a state are not read.
+func unread(err error) *cluster.Refusal {
+	if errors.Is(err, trident.ErrKey) {
+		return &cluster.Refusal{Reason: node.ErrParameter, Text: err.Error()}
+	}
+	return &cluster.Refusal{Reason: node.ErrFailed, Text: err.Error()}
+}
+
 // query reads a state for somebody who asks this node.
-func (p *nodeProgram) query(ctx context.Context, s *cluster.Submission, state string, keys []string) ([]node.Value, *cluster.Refusal) {
+func (p *nodeProgram) query(ctx context.Context, s *cluster.Submission, q *node.Request) *node.Answer {
 	t, err := chosen(p.topologies, []string{s.Topology})
 	if err != nil {
-		return nil, &cluster.Refusal{Reason: cluster.ErrUnknown, Text: err.Error()}
+		return &node.Answer{Error: &cluster.Refusal{Reason: cluster.ErrUnknown, Text: err.Error()}}
 	}
-	l, r := lookupOf(t, topology.Options{Params: s.Params, Parallel: s.Parallel}, state)
+	l, r := lookupOf(t, topology.Options{Params: s.Params, Parallel: s.Parallel}, q.State)
 	if r != nil {
-		return nil, r
+		return &node.Answer{Error: r}
 	}
-	return lookIn(ctx, l, s.Record, state, keys)
+	a := new(node.Answer)
+	if a.Values, a.Error = lookIn(ctx, l, s.Record, q.State, q.Keys); a.Error != nil || len(q.Stored) == 0 {
+		return a
+	}
+	record := cmp.Or(s.Record, new(batch.Record)) // nil: nothing is committed
+	if a.Stored, err = l.Stored(ctx, record.Committed, record.Last[q.State], q.Stored); err != nil {
+		a.Error = unread(err)
+	}
+	return a
 }
 
 // show prints what there is. That a key is not there is an error behind it.

@@ -1,6 +1,8 @@
 package egret
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/spout/from"
 	"github.com/egretstream/egret/state"
 	"github.com/egretstream/egret/state/memory"
 	"github.com/egretstream/egret/state/pebble"
@@ -144,7 +147,69 @@ func TestQueryOfACluster(t *testing.T) {
 			require.Contains(t, errs, tt.errs, "%q", tt.args)
 		}
 	}
+	for _, addr := range []string{n.addr, other.addr} {
+		typedQueries(t, Cluster{Node: addr})
+	}
 	code, _, errs = s.run("query visits names ann --set day=x")
 	require.Equal(t, ExitUsage, code)
 	require.Contains(t, errs, "--set goes with --state")
+}
+
+// halfWay is a backend whose store stands still when it has written batch 3.
+type halfWay struct {
+	state.Backend
+	wrote chan state.Change // the row, when it stands
+	free  chan struct{}     // closed: it goes on
+}
+
+func (s halfWay) Open(ctx context.Context, name state.Name) (state.Store, error) {
+	st, err := s.Backend.Open(ctx, name)
+	return &halfWayStore{st, s}, err
+}
+
+type halfWayStore struct {
+	state.Store
+	halfWay
+}
+
+func (s *halfWayStore) Write(ctx context.Context, w *state.Write) error {
+	err := s.Store.Write(ctx, w)
+	if w.Tx == 3 && err == nil {
+		select {
+		case s.wrote <- w.Rows[0]:
+		default: // it has stood already
+		}
+		select {
+		case <-s.free:
+		case <-ctx.Done():
+		}
+	}
+	return err
+}
+
+// What a store has and the record has not is shown to nobody.
+func TestQueryShowsWhatIsCommitted(t *testing.T) {
+	back := halfWay{memory.New(), make(chan state.Change, 1), make(chan struct{})}
+	counts := trident.StateOf[string, int64]("counts", back, trident.Opaque)
+	tops := []*topology.Topology{trident.New("ticks", func(b *trident.Builder) {
+		in := trident.From[int64](b, "in", from.Paced(spout.Generate(0, func(i int64, out *spout.Out) { out.Emit(i) }), 500))
+		trident.PersistentAggregate(trident.GroupBy(in, func(int64) string { return "all" }), counts, trident.Count[int64]())
+	})}
+	n := startNode(t, tops)
+	t.Cleanup(func() { close(back.free) })
+	s := &shell{t, tops, n.addr}
+	s.is("submit ticks")
+	row := <-back.wrote
+	require.NotEqual(t, trident.Show(row.Prev), trident.Show(row.Value))
+
+	require.Equal(t, "all  "+trident.Show(row.Prev)+"\n", s.is("query ticks counts all"))
+	got, err := trident.Query(t.Context(), Cluster{Node: n.addr}.Query, "ticks", counts, "all")
+	require.NoError(t, err)
+	require.Equal(t, trident.Show(row.Prev), fmt.Sprint(got["all"]))
+	r, err := counts.Open(t.Context(), "ticks", trident.Latest)
+	require.NoError(t, err)
+	defer r.Close()
+	ahead, _, err := r.Get(t.Context(), "all")
+	require.NoError(t, err)
+	require.Equal(t, trident.Show(row.Value), fmt.Sprint(ahead), "the store has it")
 }

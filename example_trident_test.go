@@ -25,6 +25,17 @@ func fields(line string, emit func(string)) {
 	}
 }
 
+// A program beside a cluster reads what that has counted, from any node.
+func ExampleCluster_Query() {
+	ctx := context.Background()
+	counts, err := trident.Query(ctx, egret.Cluster{Node: "127.0.0.1:7101"}.Query, "uses", uses, "whale", "ship")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(counts["whale"], counts["ship"])
+}
+
 // Words are counted exactly once in a state, which is read when the run is over.
 func Example_trident() {
 	ctx := context.Background()

@@ -45,7 +45,7 @@ type Program struct {
 	Lost func(*Loss)
 	// Query, if not nil, reads committed values of a state of a topology. It is called by
 	// the host of the agent, from any goroutine, and may wait.
-	Query func(ctx context.Context, s *cluster.Submission, state string, keys []string) ([]Value, *cluster.Refusal)
+	Query func(ctx context.Context, s *cluster.Submission, q *Request) *Answer
 }
 
 // A Log is how an agent asks for entries. The state after each comes as a Logged.

@@ -22,7 +22,8 @@ type Request struct {
 	Cancel   bool           `json:"cancel,omitempty"`   // rebalance: drop the one that waits
 	Preview  bool           `json:"preview,omitempty"`  // say what would move, and do nothing
 	State    string         `json:"state,omitempty"`    // query
-	Keys     []string       `json:"keys,omitempty"`     // query
+	Keys     []string       `json:"keys,omitempty"`     // query: as text,
+	Stored   [][]byte       `json:"stored,omitempty"`   // or as stores have them
 }
 
 // What can be asked for.
@@ -45,7 +46,8 @@ type Answer struct {
 	Moves  []Move           `json:"moves,omitempty"`
 	State  *View            `json:"state,omitempty"`
 	Stats  *Stats           `json:"stats,omitempty"`
-	Values []Value          `json:"values,omitempty"` // query
+	Values []Value          `json:"values,omitempty"` // query: of Keys,
+	Stored [][]byte         `json:"stored,omitempty"` // or of Stored, as stores have them; nil: nothing
 	// Elsewhere is the address of the node that alone can read the state; of query.
 	Elsewhere string `json:"elsewhere,omitempty"`
 }

@@ -37,6 +37,7 @@ type anyKeeper interface {
 	commit(ctx context.Context, b tuple.BatchID) (bolt.Written, error)
 	look(ctx context.Context, topology string, empty bool) error
 	lookup(ctx context.Context, topology string, committed tuple.TxID, last []tuple.TxID, keys []string) ([]json.RawMessage, error)
+	stored(ctx context.Context, topology string, committed tuple.TxID, last []tuple.TxID, keys [][]byte) ([][]byte, error)
 }
 
 // A keeper writes what batches change of a state: its part of one life of one task.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/egretstream/egret/state"
 	"github.com/egretstream/egret/topology"
@@ -20,11 +21,11 @@ import (
 // ErrKey reports a text that is no key of a state.
 var ErrKey = errors.New("bad key")
 
-// A Lookup reads a state for who does not know its types, as the command query: keys come
-// as text and values go as JSON. It is good for several goroutines.
+// A Lookup reads a state for who does not know its types, as the command query. It is good
+// for several goroutines.
 type Lookup struct {
 	topology string
-	get      func(ctx context.Context, topology string, committed tuple.TxID, last []tuple.TxID, keys []string) ([]json.RawMessage, error)
+	keeper   anyKeeper
 }
 
 // LookupOf returns what reads a state of a plan that comes of [New]. An error wraps
@@ -41,7 +42,7 @@ func LookupOf(p *topology.Plan, name string) (*Lookup, error) {
 			continue
 		}
 		if n.Name == name {
-			return &Lookup{p.Topology, b.keeper.lookup}, nil
+			return &Lookup{p.Topology, b.keeper}, nil
 		}
 		have = append(have, n.Name)
 	}
@@ -60,23 +61,48 @@ func LookupOf(p *topology.Plan, name string) (*Lookup, error) {
 // JSON. An error wraps ErrKey if a text is none of that, and state.ErrLost if the place has
 // nothing of what the record says was written there.
 func (l *Lookup) Get(ctx context.Context, committed tuple.TxID, last []tuple.TxID, keys []string) ([]json.RawMessage, error) {
-	return l.get(ctx, l.topology, committed, last, keys)
+	return l.keeper.lookup(ctx, l.topology, committed, last, keys)
 }
 
-func (k *keeper[K, A, V]) lookup(ctx context.Context, topology string, committed tuple.TxID, last []tuple.TxID, texts []string) (values []json.RawMessage, err error) {
+// Stored is Get for who knows the types, see [Query]: keys and values are as stores have them.
+func (l *Lookup) Stored(ctx context.Context, committed tuple.TxID, last []tuple.TxID, keys [][]byte) ([][]byte, error) {
+	return l.keeper.stored(ctx, l.topology, committed, last, keys)
+}
+
+func (k *keeper[K, A, V]) lookup(ctx context.Context, topology string, committed tuple.TxID, last []tuple.TxID, texts []string) ([]json.RawMessage, error) {
 	keys := make([]K, len(texts))
 	for i, text := range texts {
+		var err error
 		if keys[i], err = keyFrom[K](text); err != nil {
 			return nil, fmt.Errorf("state %s: %w: %q is no %v: %w", k.st.name, ErrKey, text, reflect.TypeFor[K](), err)
 		}
 	}
-	values = make([]json.RawMessage, len(keys))
+	return lookUp(ctx, k.st, topology, committed, last, keys, func(_ *layout, v V) (json.RawMessage, error) { return shown(v) })
+}
+
+func (k *keeper[K, A, V]) stored(ctx context.Context, topology string, committed tuple.TxID, last []tuple.TxID, texts [][]byte) ([][]byte, error) {
+	l, err := layoutOf(reflect.TypeFor[K]())
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]K, len(texts))
+	for i, text := range texts {
+		if err := l.parse(string(text), unsafe.Pointer(&keys[i])); err != nil {
+			return nil, fmt.Errorf("state %s: %w: %w", k.st.name, ErrKey, err)
+		}
+	}
+	return lookUp(ctx, k.st, topology, committed, last, keys, func(l *layout, v V) ([]byte, error) { return l.appendBytes(nil, unsafe.Pointer(&v)) })
+}
+
+// lookUp returns what is made of the values of keys, nil where there is none.
+func lookUp[K comparable, V any, T ~[]byte](ctx context.Context, st *State[K, V], topology string, committed tuple.TxID, last []tuple.TxID, keys []K, of func(*layout, V) (T, error)) ([]T, error) {
+	values := make([]T, len(keys))
 	if !slices.ContainsFunc(last, func(tx tuple.TxID) bool { return tx > 0 }) {
 		return values, nil // and nothing is made where the state is to be
 	}
-	r, err := k.st.Open(ctx, topology, committed)
+	r, err := st.Open(ctx, topology, committed)
 	if errors.Is(err, state.ErrNone) {
-		return nil, k.st.nothing(slices.Max(last))
+		return nil, st.nothing(slices.Max(last))
 	}
 	if err != nil {
 		return nil, err
@@ -85,7 +111,7 @@ func (k *keeper[K, A, V]) lookup(ctx context.Context, topology string, committed
 	var bad error
 	err = r.ask(ctx, committed, keys, func(i int, v V, found bool) {
 		if found && bad == nil {
-			values[i], bad = shown(v)
+			values[i], bad = of(r.values, v)
 		}
 	})
 	if err = errors.Join(err, bad); err != nil {

@@ -150,8 +150,7 @@ func (p *Process) query(ctx context.Context, q *node.Request) *node.Answer {
 		if seat := sub.Seat(); seat != 0 && seat != p.self.Node {
 			return elsewhere(a.State, sub, seat)
 		}
-		values, err := p.config.Program.Query(ctx, sub, q.State, q.Keys)
-		return &node.Answer{Values: values, Error: err}
+		return p.config.Program.Query(ctx, sub, q)
 	}
 	return node.Refuse(cluster.ErrUnknown, "there is no topology %q; egret list shows those that there are", q.Topology)
 }
