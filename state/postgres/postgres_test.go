@@ -42,6 +42,7 @@ func TestPostgres(t *testing.T) {
 		{"a commit whose answer is lost is not said again", lostCommit},
 		{"connections that were ended", ended},
 		{"keys that are too long", longKeys},
+		{"a commit is durable where others are not", durable},
 		{"two who lock in another order do not wait for each other", ordered},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, database(t, url)) })
@@ -335,6 +336,30 @@ func longKeys(t *testing.T, url string) {
 	require.ErrorContains(t, err, "a key of 2601 bytes")
 	require.ErrorContains(t, err, "PostgreSQL takes at most 2600")
 	require.NotErrorIs(t, err, state.ErrFenced)
+}
+
+// durable has the settings that transactions of joins and writes end with.
+func durable(t *testing.T, url string) {
+	s := open(t, url, counts)
+	exec(t, url, `CREATE TABLE ends (setting text);
+		CREATE FUNCTION ends() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN INSERT INTO ends VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
+		CREATE CONSTRAINT TRIGGER ends AFTER UPDATE ON egret.fences DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ends()`)
+	require.NoError(t, s.Close())
+	for round, tt := range []struct{ set, want string }{{"off", "on"}, {"local", "local"}, {"on", "on"}} {
+		exec(t, url, fmt.Sprintf("TRUNCATE ends; ALTER DATABASE %s SET synchronous_commit = %s", name(t, url), tt.set))
+		require.Equal(t, []string{tt.set}, query(t, url, "SHOW synchronous_commit"))
+		s := open(t, url, counts)
+		f := join(t, s, uint32(round+1), 0, 0, true)
+		require.Equal(t, []string{tt.want}, query(t, url, "SELECT DISTINCT setting FROM ends"))
+		exec(t, url, "TRUNCATE ends")
+		require.NoError(t, s.Write(t.Context(), onTop(t, s, batch(f, 1, "1", "", "a"))))
+		require.Equal(t, []string{tt.want}, query(t, url, "SELECT DISTINCT setting FROM ends"))
+	}
+}
+
+func name(t *testing.T, url string) string {
+	return query(t, url, "SELECT current_database()")[0]
 }
 
 // Joins and writes of the same groups, as zombies and their successors do them, wait in

@@ -35,9 +35,12 @@ type fence struct {
 
 // lock locks the fences of some groups for a transaction, in their order, so that who
 // locks others waits and nobody waits for each other. It waits for who has them, and then
-// returns what they have left.
+// returns what they have left. A transaction that begins so is durable when its COMMIT is
+// answered, also where a role or a database has that off.
 func (s *store) lock(ctx context.Context, tx pgx.Tx, groups []int16) (map[int16]fence, error) {
-	rows, err := tx.Query(ctx, `SELECT grp, epoch, round, life, txid, txid_epoch, txid_round FROM egret.fences
+	rows, err := tx.Query(ctx, `SELECT grp, epoch, round, life, txid, txid_epoch, txid_round,
+			(SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off')
+		FROM egret.fences
 		WHERE state = $1 AND grp = ANY($2) ORDER BY grp FOR UPDATE`, s.id, groups)
 	if err != nil {
 		return nil, err
@@ -45,7 +48,8 @@ func (s *store) lock(ctx context.Context, tx pgx.Tx, groups []int16) (map[int16]
 	all := make(map[int16]fence, len(groups))
 	var g int16
 	var epoch, round, life, txid, lastEpoch, lastRound int64
-	_, err = pgx.ForEachRow(rows, []any{&g, &epoch, &round, &life, &txid, &lastEpoch, &lastRound}, func() error {
+	var set *string
+	_, err = pgx.ForEachRow(rows, []any{&g, &epoch, &round, &life, &txid, &lastEpoch, &lastRound, &set}, func() error {
 		all[g] = fence{
 			tuple.Fence{Attempt: tuple.Attempt{Epoch: uint32(epoch), Round: uint32(round)}, Life: tuple.Incarnation(life)},
 			tuple.BatchID{Attempt: tuple.Attempt{Epoch: uint32(lastEpoch), Round: uint32(lastRound)}, Tx: tuple.TxID(txid)},
