@@ -12,7 +12,7 @@ import (
 // may be used by several goroutines, and by the definition as well as by a program that
 // reads the state, see [State.Open].
 //
-// What a store has of keys and values is in layout_bytes.go, for other programs.
+// What a store has of keys and values is in docs/trident-rules.md, for other programs.
 type State[K comparable, V any] struct {
 	name    string
 	backend state.Backend

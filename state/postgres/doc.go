@@ -23,8 +23,17 @@
 // seen there. States without undo show their last value, which the batch gives again.
 // The other tables are no promise.
 //
-//	SELECT convert_from(key, 'UTF8'), value FROM egret.committed
-//	WHERE topology = 'wordcount' AND state = 'counts' AND key = 'whale'
+// Keys and values of trident are fields, each with its kind, as docs/trident-rules.md says.
+// egret.fields has them as an array of text, in the order of the Go type: times as in
+// 2026-11-30T07:00:00.000000000Z, durations in nanoseconds, bytes in hex, NULL for nil; text
+// that is not UTF-8 is an error. egret.text_key and egret.int_key make a field of a key, of
+// a Go string and a signed whole number, so that a row is found by its index.
+//
+//	SELECT 'whale' AS word, (egret.fields(value))[1]::bigint AS n FROM egret.committed
+//	WHERE topology = 'wordcount' AND state = 'counts' AND key = egret.text_key('whale')
+//
+//	SELECT (egret.fields(key))[1] AS airport, (egret.fields(key))[2]::bigint AS gate, (egret.fields(value))[1]::bigint AS n FROM egret.committed
+//	WHERE topology = 'wordcount' AND state = 'places' AND key = egret.text_key('VIE') || egret.int_key(-12)
 //
 // A Write is one transaction, which begins by locking the fences of its groups, in their
 // order, and comparing them. A connection that dies, or does nothing for ten seconds in a

@@ -21,6 +21,9 @@ const layout = 2
 //go:embed schema.sql
 var schema string
 
+//go:embed readers.sql
+var readers string
+
 // creating is the lock of who makes the schema: "egret" as a number.
 const creating = 0x6567726574
 
@@ -149,7 +152,7 @@ func create(ctx context.Context, pool *pgxpool.Pool) error {
 		if err := tx.QueryRow(ctx, "SELECT to_regclass('egret.version') IS NOT NULL").Scan(&there); err != nil || there {
 			return err
 		}
-		_, err := tx.Exec(ctx, schema)
+		_, err := tx.Exec(ctx, schema+readers)
 		return err
 	})
 }
