@@ -16,6 +16,7 @@ import (
 	"github.com/egretstream/egret/batch"
 	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/node"
+	states "github.com/egretstream/egret/state"
 	"github.com/egretstream/egret/state/disk"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/trident"
@@ -45,7 +46,12 @@ on its disk.
 A key that is a struct is JSON, as in '{"Day":"2026-11-30","Origin":"VIE"}'; so is a
 value that is one.
 ` + exitCodes,
-		Args: cobra.MinimumNArgs(3),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 3 {
+				return fmt.Errorf("it wants TOPOLOGY STATE KEY..., as in: query wordcount counts whale; there is only %q", args)
+			}
+			return nil
+		},
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		local := o.dir != "" && !c.Flags().Changed("node")
@@ -124,14 +130,36 @@ func (o *queryOptions) local(ctx context.Context, name, state string, keys []str
 	if err != nil {
 		return nil, &runError{err}
 	}
-	values, r := lookIn(ctx, lookup, record, state, keys)
-	if r != nil {
+	values, err := lookIn(ctx, lookup, record, state, keys)
+	if err != nil {
+		r := unread(err)
+		if errors.Is(err, states.ErrLost) {
+			r.Text += notSet(t, params)
+		}
 		if r.Reason == node.ErrFailed && disk.Running(o.dir, name) {
 			r.Text += "\na run is under way: a state on disk can be read when that has ended, one in PostgreSQL at any time"
 		}
 		return nil, refusal(r)
 	}
 	return values, nil
+}
+
+// notSet says which parameters could have had another state looked for.
+func notSet(t *topology.Topology, set map[string][]string) string {
+	all, _ := t.Params()
+	var names []string
+	for _, p := range all {
+		if _, is := set[p.Name]; !is {
+			names = append(names, p.Name)
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return ""
+	case len(names) == 0:
+		return "\nif a parameter says where the state is, --set must have the value that the runs had"
+	}
+	return fmt.Sprintf("\nif a parameter says where the state is, give the value that the runs had: --set NAME=VALUE; not set here: %s", strings.Join(names, ", "))
 }
 
 // lookupOf returns what reads a state of a topology.
@@ -148,11 +176,11 @@ func lookupOf(t *topology.Topology, o topology.Options, state string) (*trident.
 }
 
 // lookIn reads the values that are committed by a record; nil: none is.
-func lookIn(ctx context.Context, l *trident.Lookup, r *batch.Record, state string, keys []string) ([]node.Value, *cluster.Refusal) {
+func lookIn(ctx context.Context, l *trident.Lookup, r *batch.Record, state string, keys []string) ([]node.Value, error) {
 	r = cmp.Or(r, new(batch.Record))
 	got, err := l.Get(ctx, r.Committed, r.Last[state], keys)
 	if err != nil {
-		return nil, unread(err)
+		return nil, err
 	}
 	values := make([]node.Value, len(keys))
 	for i, k := range keys {
@@ -180,7 +208,10 @@ func (p *nodeProgram) query(ctx context.Context, s *cluster.Submission, q *node.
 		return &node.Answer{Error: r}
 	}
 	a := new(node.Answer)
-	if a.Values, a.Error = lookIn(ctx, l, s.Record, q.State, q.Keys); a.Error != nil || len(q.Stored) == 0 {
+	if len(q.Stored) == 0 {
+		if a.Values, err = lookIn(ctx, l, s.Record, q.State, q.Keys); err != nil {
+			a.Error = unread(err)
+		}
 		return a
 	}
 	record := cmp.Or(s.Record, new(batch.Record)) // nil: nothing is committed

@@ -70,7 +70,7 @@ var queries = []struct {
 	{[]string{"visits", "lengths", "5"}, ExitParameter, "", "missing unit in duration"},
 	{[]string{"visits", "name", "ann"}, ExitUnknown, "", `topology visits has no state "name": it has names, rooms, lengths, nothing`},
 	{[]string{"visit", "names", "ann"}, ExitUnknown, "", `there is no topology "visit"`},
-	{[]string{"visits", "names"}, ExitUsage, "", "requires at least 3 arg"},
+	{[]string{"visits", "names"}, ExitUsage, "", "it wants TOPOLOGY STATE KEY..., as in: query wordcount counts whale; there is only [\"visits\" \"names\"]"},
 }
 
 // What a run has committed is read when it has ended, and what cannot be read is said.
@@ -115,7 +115,10 @@ func TestQueryOfARun(t *testing.T) {
 	code, _, errs = query("visits", "names", "ann")
 	require.Equal(t, ExitFailed, code)
 	require.Contains(t, errs, "the state does not fit the record: nothing is here of what batch ")
+	require.Contains(t, errs, "--set NAME=VALUE; not set here: day")
 	require.NoDirExists(t, dir+"/elsewhere")
+	_, _, errs = query("visits", "names", "ann", "--set", "day=Monday")
+	require.Contains(t, errs, "--set must have the value that the runs had")
 
 	// A state that has ended with its process is not one without keys.
 	tops[0] = visited(memory.New())

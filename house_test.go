@@ -105,7 +105,7 @@ var house = map[string]room{
 	// bench is given what runs a topology, so that the root can have it as a command.
 	"bench":      {roof, false, "amount tuple metrics spout spout/from bolt bolt/to topology state state/memory trident"},
 	"bench/pair": {hosts, false, "tuple metrics actor actor/host broker broker/wire cluster node task topology"},
-	".":          {roof, true, "amount batch tuple acker metrics actor spout bolt topology trident graph task node node/process broker/wire cluster actor/host metrics/scrape state/disk view view/where web web/page chaos chaos/live chaos/live/fleet chaos/sim bench bench/pair"},
+	".":          {roof, true, "amount batch tuple acker metrics actor spout bolt state topology trident graph task node node/process broker/wire cluster actor/host metrics/scrape state/disk view view/where web web/page chaos chaos/live chaos/live/fleet chaos/sim bench bench/pair"},
 	// The test kit is for users' tests, and runs what ships.
 	"egrettest":     {roof, true, ". amount tuple spout bolt topology acker task"},
 	"bolt/bolttest": {roof, true, ". spout bolt topology egrettest"},
