@@ -81,7 +81,7 @@ func (r *Reader[K, V]) Top(ctx context.Context, n int, cmp func(a, b Pair[K, V])
 		top = slices.Delete(top, min(max(n, 0), len(top)), len(top))
 	}
 	err := r.All(ctx, func(k K, v V) bool {
-		if top = append(top, Pair[K, V]{k, v}); len(top) >= 2*n+2 {
+		if top = append(top, Pair[K, V]{k, v}); len(top)/2 > n {
 			cut()
 		}
 		return true

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 
@@ -24,11 +25,19 @@ const name = "trident-wordcount"
 func main() {
 	file := flag.String("file", "", "a text, plain or .gz (default: a book)")
 	dir := flag.String("state", "", "directory that keeps what was counted; the next run, even after kill -9, goes on with it")
-	top := flag.Int("top", 20, "words to print")
+	top := flag.Int("top", 20, "words to print; 0: all")
 	rate := flag.Float64("rate", 0, "at most so many lines a second; 0: as many as go through")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "%s: unknown argument %q: it takes flags only, see --help\n", name, flag.Arg(0))
+		os.Exit(2)
+	}
+	if *top < 0 {
+		fmt.Fprintf(os.Stderr, "%s: --top is %d: it must be at least 0\n", name, *top)
+		os.Exit(2)
+	}
+	if !(*rate >= 0) {
+		fmt.Fprintf(os.Stderr, "%s: --rate is %v: it must be at least 0\n", name, *rate)
 		os.Exit(2)
 	}
 	o := options{text: counting.Book(), dir: *dir, top: *top}
@@ -48,7 +57,7 @@ func main() {
 type options struct {
 	text spout.Source
 	dir  string // "": in memory
-	top  int    // words to print
+	top  int    // words to print, 0: all
 }
 
 func (o *options) states() state.Backend {
@@ -66,7 +75,7 @@ func (o *options) print(ctx context.Context, stats *egret.Stats, counts *trident
 		return err
 	}
 	defer r.Close()
-	words, err := r.Top(ctx, o.top, func(a, b trident.Pair[string, int64]) int {
+	words, err := r.Top(ctx, cmp.Or(o.top, math.MaxInt), func(a, b trident.Pair[string, int64]) int {
 		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(a.Key, b.Key))
 	})
 	for _, w := range words {

@@ -26,6 +26,20 @@ func TestBook(t *testing.T) {
 	require.Equal(t, top20(t), out.String())
 }
 
+// As of the other wordcount, --top 0 is all words.
+func TestAllWords(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, count(t.Context(), options{spout.Slice("a b", "b"), "", 0}, &out))
+	require.Equal(t, "b 2\na 1\n", out.String())
+}
+
+// The whole of a program that counts exactly once is short.
+func TestIsShort(t *testing.T) {
+	b, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	require.LessOrEqual(t, strings.Count(string(b), "\n"), 25)
+}
+
 // A run that has failed is gone on with, and one that was complete has nothing to do:
 // each word is counted once.
 func TestGoesOn(t *testing.T) {
