@@ -176,6 +176,9 @@ func (k *killing) read(r *batch.Record) int {
 func (k *killing) counts(r *batch.Record) (all map[string]int64, ahead bool) {
 	where := pebble.Dir(k.dir + "/counts")
 	counts, err := trident.StateOf[string, int64]("counts", where, trident.Opaque).Open(k.t.Context(), "trident-wordcount", r.Committed)
+	if errors.Is(err, state.ErrNone) && r.Committed == 0 {
+		return map[string]int64{}, false // it had not come so far
+	}
 	require.NoError(k.t, err)
 	all = map[string]int64{}
 	require.NoError(k.t, counts.All(k.t.Context(), func(word string, n int64) bool { all[word] = n; return true }))
@@ -196,63 +199,77 @@ func (k *killing) counts(r *batch.Record) (all map[string]int64, ahead bool) {
 	return all, ahead
 }
 
-// What is no flag is not passed over.
+// What is no flag, or cannot be, is not passed over.
 func TestArgument(t *testing.T) {
 	k := newKilling(t)
-	k.start("book.txt")
-	<-k.ended
-	require.Equal(t, 2, k.cmd.ProcessState.ExitCode())
-	require.Equal(t, "trident-wordcount: unknown argument \"book.txt\": it takes flags only, see --help\n", k.errs.String())
+	for _, tt := range []struct{ args, errs string }{
+		{"book.txt", `unknown argument "book.txt": it takes flags only, see --help`},
+		{"--top=-1", "--top is -1: it must be at least 0"},
+		{"--rate=-1", "--rate is -1: it must be at least 0"},
+		{"--rate=NaN", "--rate is NaN: it must be at least 0"},
+	} {
+		k.start(tt.args)
+		<-k.ended
+		require.Equal(t, 2, k.cmd.ProcessState.ExitCode(), tt.args)
+		require.Equal(t, "trident-wordcount: "+tt.errs+"\n", k.errs.String())
+		require.Empty(t, k.out.String())
+	}
 }
 
-// A process is killed at any moment, and another one goes on, again and again. Behind each
-// kill the state has the words of the text up to the committed position, each once, and
-// so has the end. Five times in short, fifty with EGRET_LONG=1.
+// A process is killed at random moments of its life, and another one goes on, again and
+// again. Behind each kill the state has the words of the text up to the committed
+// position, each once, and so has the end. Five times in short; with EGRET_LONG=1 fifty, of a
+// run that takes 20 s, and then until one was between a write and its commit.
 func TestKilled(t *testing.T) {
-	kills, least, rate, most := 5, 4, "3000", 150*time.Millisecond
-	if os.Getenv("EGRET_LONG") != "" {
-		kills, least, rate, most = 50, 40, "400", 800*time.Millisecond
+	kills, least, rate, most := 5, 4, "3000", 600*time.Millisecond
+	long := os.Getenv("EGRET_LONG") != ""
+	if long {
+		kills, least, rate, most = 50, 40, "1070", 800*time.Millisecond
 	}
 	k := newKilling(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	moment := func(most time.Duration) time.Duration { return time.Duration(random.Int64N(int64(most))) }
-	running, fresh, between := 0, 0, 0
+	running, fresh, between, aimed := 0, 0, 0, 0
 	var before batch.Record
-	for i := range kills {
+	kill := func(wait func()) (hit bool) {
 		k.start("--rate", rate)
-		switch i % 5 {
-		case 1: // while it finds out where it is, or soon after
-			k.pause(moment(300 * time.Millisecond))
-		case 2, 4: // about when the next batch is committed
-			k.commits(before.Committed)
-			k.pause(75*time.Millisecond + moment(50*time.Millisecond))
-		default:
-			k.commits(before.Committed)
-			k.pause(moment(most))
-		}
+		wait()
 		killed := k.kill()
 		r := k.record()
 		require.GreaterOrEqual(t, r.Committed, before.Committed)
 		at := k.read(&r)
 		require.GreaterOrEqual(t, at, k.read(&before))
-		if killed && at < len(k.text) {
-			running++
-			if r.Committed > before.Committed {
-				fresh++
-			}
+		if hit = killed && at < len(k.text); hit && r.Committed > before.Committed {
+			fresh++
 		}
 		counts, ahead := k.counts(&r)
-		require.Equal(t, plainCount(k.text[:at]), counts, "kill %d, batch %d, byte %d", i+1, r.Committed, at)
+		require.Equal(t, plainCount(k.text[:at]), counts, "batch %d, byte %d", r.Committed, at)
 		if ahead {
 			between++
 		}
 		before = r
+		return hit
 	}
-	t.Logf("%d of %d kills hit it running, %d of them after it had committed something; %d between a write and its commit; %d batches, byte %d of %d",
-		running, kills, fresh, between, before.Committed, k.read(&before), len(k.text))
+	for range kills {
+		if kill(func() { k.pause(moment(most)) }) {
+			running++
+		}
+	}
+	for long && between == 0 && k.read(&before) < len(k.text) {
+		aimed++
+		kill(func() { // about when the next batch is committed
+			k.commits(before.Committed)
+			k.pause(75*time.Millisecond + moment(50*time.Millisecond))
+		})
+	}
+	t.Logf("%d of %d kills hit it running; %d, with %d more, came after something was committed, %d between a write and its commit; %d batches, byte %d of %d",
+		running, kills, fresh, aimed, between, before.Committed, k.read(&before), len(k.text))
 	require.GreaterOrEqual(t, running, least)
+	if long {
+		require.Positive(t, between)
+	}
 	for range 2 { // the second has nothing to do
 		k.start()
 		k.commits(math.MaxUint64)
