@@ -254,22 +254,19 @@ func (c *Coordinator) Appended(now time.Duration, err error) {
 }
 
 // Answer takes in what a life of a task says. It may be said again, come in any order,
-// or be of an attempt or a life that has been replaced: that is dropped and counted. a
-// is not kept.
-func (c *Coordinator) Answer(now time.Duration, from tuple.TaskID, life tuple.Incarnation, a *Answer) {
+// or be of an attempt or a life that has been replaced: that is dropped and counted, and
+// taken is false. a is not kept.
+func (c *Coordinator) Answer(now time.Duration, from tuple.TaskID, life tuple.Incarnation, a *Answer) (taken bool) {
 	switch {
-	case c.phase != Joining && c.phase != Running, int(from) >= len(c.roles):
+	case c.phase != Joining && c.phase != Running, int(from) >= len(c.roles),
+		(a.Attempt != c.attempt && !mutation.Is(mutation.AnyAttempt)) || life != c.view[from],
+		!c.take(from, a):
 		c.stale++
-		return
-	case (a.Attempt != c.attempt && !mutation.Is(mutation.AnyAttempt)) || life != c.view[from]:
-		c.stale++
-		return
-	case !c.take(from, a):
-		c.stale++
-		return
+		return false
 	}
 	c.progress(now)
 	c.pump(now)
+	return true
 }
 
 // Hold keeps batches from beginning while it is on. When what is under way is

@@ -59,9 +59,10 @@ type Stateful interface {
 	Commit(ctx context.Context, b tuple.BatchID) (Written, error)
 }
 
-// A FencedError is the error of a Join that a later attempt has fenced the store against.
+// A FencedError is the error of a Join or a Commit that another attempt has fenced the store
+// against.
 type FencedError struct {
-	By  tuple.Attempt // whose fence the store has
+	By  tuple.Attempt // whose fence the store has; of a Join
 	Err error
 }
 

@@ -8,6 +8,25 @@ import (
 // RoundCauses are the names of what Batches.Causes counts: why a round has begun.
 var RoundCauses = [...]string{"start", "death", "moved", "failure", "timeout", "unknown entry"}
 
+// A StaleKind is what Task.StaleBatches counts in an exactly-once topology: something that was
+// dropped or refused, since it is of an attempt or a life that is over.
+type StaleKind uint8
+
+const (
+	StaleTuple  StaleKind = iota // that has come to a bolt
+	StaleMarker                  // so too
+	StaleOrder                   // of a coordinator
+	StaleAnswer                  // to one; also one that was said again
+	StaleJoin                    // refused by the store of a state
+	StaleWrite                   // so too
+	StaleEntry                   // refused by the record of batches
+	StaleKinds
+)
+
+var staleNames = [...]string{"tuple", "marker", "order", "answer", "join", "write", "entry"}
+
+func (k StaleKind) String() string { return staleNames[k] }
+
 // A BatchesNow is how the coordinator of an exactly-once topology is at a moment.
 type BatchesNow struct {
 	Attempt string      `json:"attempt"`           // epoch and round: "3.1"

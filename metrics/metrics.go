@@ -91,7 +91,7 @@ type Task struct {
 	WaitsFor  Counter
 	Throttled Counter // nanoseconds in which a receiver without room held this task up
 	Restarts  Counter // incarnations after the first
-	Refused   Shared  // parcels, reports and limits of or for dead incarnations
+	Refused   Shared  // what has come of or for dead incarnations, or of an attempt that is over
 	Stuck     Shared  // calls of user code that lasted longer than Config.StuckAfter
 	// AbandonedCalls are calls of the source that did not return, as a rule soon after their
 	// context had ended, and were left behind.
@@ -102,6 +102,8 @@ type Task struct {
 	Complete Histogram // from the first emission of a message to the last ack of what came of it, replays and their pauses included
 
 	Batches Batches // of the coordinator of an exactly-once topology
+	// StaleBatches are of all tasks of one. A call that the task has left counts, too.
+	StaleBatches [StaleKinds]Shared
 
 	Own Own // what the bolt counts for itself
 }

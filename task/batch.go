@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/egretstream/egret/batch"
+	"github.com/egretstream/egret/metrics"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
 )
@@ -52,20 +53,28 @@ func newRound(p *topology.Plan) *round {
 // of a later one that it is to join.
 func (c *core) order(m *Order) bool {
 	if !c.current(m.From, m.FromLife, m.ToLife) {
+		c.stale(metrics.StaleOrder, 1)
 		return false
 	}
 	r := c.round
+	var fits bool
 	switch {
 	case m.Kind == batch.Join && r.at.Less(m.Attempt):
-		return len(m.View) == len(c.plan.Tasks) && m.View[c.id] == c.life // else it is of another plan
+		fits = len(m.View) == len(c.plan.Tasks) && m.View[c.id] == c.life // else it is of another plan
 	case m.Kind == batch.Finish:
-		return !m.Attempt.Less(r.at)
-	case m.Attempt == r.at && (r.joined || m.Kind == batch.Join):
-		return true
+		fits = !m.Attempt.Less(r.at)
+	default:
+		fits = m.Attempt == r.at && (r.joined || m.Kind == batch.Join)
 	}
-	c.m.Refused.Add(1)
-	return false
+	if !fits {
+		c.m.Refused.Add(1)
+		c.stale(metrics.StaleOrder, 1)
+	}
+	return fits
 }
+
+// stale counts what is dropped, for its attempt or its life is over.
+func (c *core) stale(what metrics.StaleKind, n int) { c.m.StaleBatches[what].Add(int64(n)) }
 
 // enterRound throws away what belongs to earlier rounds and takes in the view of the
 // next one (T3, T4). The task has joined it when it says so.

@@ -10,6 +10,7 @@ import (
 	"github.com/egretstream/egret/acker"
 	"github.com/egretstream/egret/batch"
 	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/metrics"
 	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/tuple"
 )
@@ -172,16 +173,21 @@ func (t *boltTask) throwAway() {
 	x := &t.exact
 	if p := t.hand; p != nil {
 		t.hand = nil
+		t.drops(p, p.Len()-t.row)
 		if !x.prepaid {
 			t.giveBack(p, p.Len()-t.row)
 		}
 	}
 	if !mutation.Is(mutation.JoinKeepsQueue) {
 		for _, p := range t.queue[t.head:] {
+			t.drops(p, p.Len())
 			t.giveBack(p, p.Len())
 		}
 		clear(t.queue)
 		t.queue, t.head, t.queued = t.queue[:0], 0, 0
+	}
+	for _, p := range x.aside {
+		t.drops(p, p.Len())
 	}
 	clear(x.aside)
 	x.aside, x.prepaid = x.aside[:0], false
@@ -215,8 +221,17 @@ func (t *boltTask) accept(p *tuple.Parcel) bool {
 		return true
 	}
 	t.m.Refused.Add(1)
+	t.drops(p, p.Len())
 	t.giveBack(p, p.Len())
 	return false
+}
+
+// drops counts a parcel of a round that is over, of which n tuples have not been executed.
+func (t *boltTask) drops(p *tuple.Parcel, n int) {
+	if p.Marker {
+		t.stale(metrics.StaleMarker, 1)
+	}
+	t.stale(metrics.StaleTuple, n)
 }
 
 // tryJoin joins the round when the bolt is there and nothing is under way.
@@ -236,7 +251,7 @@ func (t *boltTask) tryJoin() {
 	j := &bolt.Join{Fence: tuple.Fence{Attempt: m.Attempt, Life: t.life}, Committed: m.Tx, Last: m.Last, Fixed: m.Fixed != nil}
 	x.call = t.core.block("Join", "", ".(*boltTask).tryJoin")
 	t.ctx.Block(func() any {
-		return joinDone{m.Attempt, t.calling("Join", func() error { return state.Join(alive, j) })}
+		return joinDone{m.Attempt, t.fenced(metrics.StaleJoin, t.calling("Join", func() error { return state.Join(alive, j) }))}
 	})
 }
 
@@ -417,8 +432,17 @@ func (t *boltTask) tryWrite() {
 	t.ctx.Block(func() any {
 		var w bolt.Written
 		err := t.calling("Commit", func() (err error) { w, err = state.Commit(alive, id); return err })
-		return writeDone{id, w, err}
+		return writeDone{id, w, t.fenced(metrics.StaleWrite, err)}
 	})
+}
+
+// fenced counts a call that the store has refused. It is called where the call was made:
+// who hears of a zombie's call has no part in the run any more.
+func (t *boltTask) fenced(what metrics.StaleKind, err error) error {
+	if _, is := errors.AsType[*bolt.FencedError](err); is {
+		t.stale(what, 1)
+	}
+	return err
 }
 
 func (t *boltTask) writeIsDone(m writeDone) {

@@ -317,6 +317,9 @@ func (t *boltTask) parcel(p *tuple.Parcel) {
 	// Finish: the run may be over before it is executed.
 	if p.ToLife != t.life || (t.tracked() || t.phase == finished) && p.FromLife < t.peers[p.From].Life {
 		t.m.Refused.Add(1)
+		if t.round != nil {
+			t.drops(p, p.Len())
+		}
 		return
 	}
 	if t.round != nil && !t.accept(p) {

@@ -106,8 +106,8 @@ func (t *coordTask) Receive(ctx actor.Context, msg any) {
 	}
 	switch msg := msg.(type) {
 	case *Answer:
-		if t.current(msg.From, msg.FromLife, msg.ToLife) && t.machine != nil {
-			t.machine.Answer(t.now, msg.From, msg.FromLife, &msg.Answer)
+		if !t.current(msg.From, msg.FromLife, msg.ToLife) || t.machine == nil || !t.machine.Answer(t.now, msg.From, msg.FromLife, &msg.Answer) {
+			t.stale(metrics.StaleAnswer, 1)
 		}
 	case recordDone:
 		t.unblock(msg.call)
@@ -244,6 +244,7 @@ func (t *coordTask) tell(e *batch.Event) {
 			t.set.Event(&StoreError{Doing: "keep the record of batches", Err: e.Err, Again: time.Second})
 		}
 	case batch.Replaced:
+		t.stale(metrics.StaleEntry, 1)
 		t.fail(fmt.Errorf("%s: %w", t.m.Name, e.Err), false, true)
 	case batch.Fatal:
 		t.fail(fmt.Errorf("%w%s", e.Err, t.named(e.Tasks)), true, true)

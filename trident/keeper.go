@@ -199,7 +199,9 @@ func (k *keeper[K, A, V]) commit(ctx context.Context, b tuple.BatchID) (done bol
 	if len(w.Rows) == 0 {
 		return done, nil
 	}
-	if err := k.store.Write(ctx, w); err != nil {
+	if err := k.store.Write(ctx, w); errors.Is(err, state.ErrFenced) {
+		return done, &bolt.FencedError{Err: err}
+	} else if err != nil {
 		return done, err
 	}
 	for i := range w.Rows {

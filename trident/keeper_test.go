@@ -118,6 +118,19 @@ func TestCommitRefuses(t *testing.T) {
 		require.ErrorContains(t, err, "has nothing last, and this task has left batch 1 of attempt 1.1 there")
 	}
 
+	// Another attempt has joined the store: the task counts that.
+	k, _ = keeperOf(t, 1)
+	k.store, err = inmemory.New().Open(t.Context(), state.Name{})
+	require.NoError(t, err)
+	later := tuple.Fence{Attempt: tuple.Attempt{Epoch: 1, Round: 2}}
+	_, err = k.store.Join(t.Context(), &state.Join{Fence: later, Groups: k.own, Undo: true})
+	require.NoError(t, err)
+	add(k, 1, "a", "b")
+	_, err = k.commit(t.Context(), tuple.BatchID{Attempt: k.fence.Attempt, Tx: 1})
+	require.ErrorIs(t, err, state.ErrFenced)
+	_, is := errors.AsType[*bolt.FencedError](err)
+	require.True(t, is && !bolt.IsReject(err))
+
 	k, _ = keeperOf(t, 1)
 	written, err := k.commit(t.Context(), tuple.BatchID{Attempt: k.fence.Attempt, Tx: 2})
 	require.NoError(t, err)

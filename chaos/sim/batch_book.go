@@ -10,6 +10,7 @@ import (
 
 	"github.com/egretstream/egret/batch"
 	"github.com/egretstream/egret/chaos"
+	"github.com/egretstream/egret/metrics"
 	batchstate "github.com/egretstream/egret/state"
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/tuple"
@@ -33,12 +34,16 @@ type batchBook struct {
 	links  map[acquaintance]*batchLink
 	all    []acquaintance // in the order of their first word
 	pairs  creditBook
+
+	joined  map[*proc]tuple.Attempt // what a task has said last that it has joined, or a coordinator has ordered
+	refused [metrics.StaleKinds]int // by stores
 }
 
 func newBatchBook(r *batchRun) *batchBook {
 	b := &batchBook{
 		run: r, checks: map[chaos.Checker]*checked{}, features: map[string]bool{}, positions: map[[2]int]int{},
 		rounds: map[tuple.Attempt]*batchRound{}, links: map[acquaintance]*batchLink{}, pairs: newCreditBook(),
+		joined: map[*proc]tuple.Attempt{},
 	}
 	for range r.s.parts {
 		b.want = append(b.want, map[string]map[uint64]batchClaim{})
@@ -290,4 +295,5 @@ func (b *batchBook) atEnd() {
 		}
 	}
 	b.creditAtEnd()
+	b.refusedAtEnd()
 }

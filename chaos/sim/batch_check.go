@@ -24,8 +24,12 @@ type batchLink struct {
 func (b *batchBook) said(from, to *proc, msg any) {
 	switch m := msg.(type) {
 	case *task.Order:
+		b.joined[from] = m.Attempt
 		b.order(m)
 	case *task.Answer:
+		if m.Kind == batch.Joined {
+			b.joined[from] = m.Attempt
+		}
 		if m.Kind == batch.Joined && b.rounds[m.Attempt] != nil {
 			b.rounds[m.Attempt].joined[m.From] = true
 		}

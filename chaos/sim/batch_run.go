@@ -44,6 +44,7 @@ type batchRun struct {
 	plan    *topology.Plan
 	sup     actor.Ref
 	ms      []*metrics.Task
+	counted []*metrics.Task // of all runs
 	runs    int
 	done    bool // the present run has ended
 	crashed bool
@@ -78,6 +79,7 @@ func newBatchRun(s *batchScene, log io.Writer) *batchRun {
 	r.w = New(Config{Seed: s.seed, Links: s.net, Cost: s.cost, Block: s.wait, Log: log, Hangs: s.does("hang"), OnSend: r.onSend, OnBlock: r.onBlock})
 	r.w.describe, r.w.content = describeBatch, task.AppendContent
 	r.book = newBatchBook(r)
+	r.w.hears = r.book.hears
 	r.records = &simRecords{run: r}
 	for i := range s.parts {
 		r.states = append(r.states, nil)
@@ -146,6 +148,7 @@ func (r *batchRun) start() {
 		n := &plan.Components[plan.Tasks[id].Component]
 		r.ms = append(r.ms, metrics.NewTask(plan.TaskName(tuple.TaskID(id)), len(n.Streams), len(n.Inputs)))
 	}
+	r.counted = append(r.counted, r.ms...)
 	r.now = make([]*batchLife, len(plan.Tasks))
 	set := r.s.set
 	set.Event, set.Records = r.book.event, r.records

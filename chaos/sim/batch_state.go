@@ -139,6 +139,9 @@ func (b *batchState) Commit(ctx gocontext.Context, id tuple.BatchID) (w bolt.Wri
 	}
 	if len(change.Rows) > 0 {
 		if err := b.store.Write(ctx, change); err != nil {
+			if errors.Is(err, batchstate.ErrFenced) {
+				err = &bolt.FencedError{Err: err}
+			}
 			return w, final(err)
 		}
 		for _, row := range change.Rows {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/egretstream/egret/batch"
 	"github.com/egretstream/egret/chaos"
+	"github.com/egretstream/egret/metrics"
 	"github.com/egretstream/egret/mutation"
 	batchstate "github.com/egretstream/egret/state"
 	"github.com/egretstream/egret/tuple"
@@ -96,6 +97,7 @@ func (s *simState) Join(_ gocontext.Context, j *batchstate.Join) (ahead tuple.Gr
 		yes, err := j.Check(g, s.image.fences[g], s.image.last[g])
 		if errors.Is(err, batchstate.ErrFenced) {
 			s.run.book.saw("stale join")
+			s.run.book.refused[metrics.StaleJoin]++
 		}
 		if err != nil {
 			return ahead, err
@@ -149,6 +151,9 @@ func (s *simState) Write(_ gocontext.Context, w *batchstate.Write) error {
 			}
 		}
 		if err := w.Check(c.Group, fence, last); err != nil {
+			if errors.Is(err, batchstate.ErrFenced) {
+				s.run.book.refused[metrics.StaleWrite]++
+			}
 			return err
 		}
 		if last.Tx > 0 && last.Tx < w.Tx-1 {

@@ -12,7 +12,7 @@ import (
 )
 
 // batchRare is what one in a hundred seeds may not have.
-var batchRare = []string{"stale join", "batch found again", "unsynced write lost", "fenced write", "spout that begins late", "spout without splits", "round after: timeout"}
+var batchRare = []string{"stale join", "stale order", "batch found again", "unsynced write lost", "fenced write", "spout that begins late", "spout without splits", "round after: timeout"}
 
 // Exactly-once topologies under the simulator: a hundred seeds always, a thousand by
 // night.

@@ -208,7 +208,11 @@ func (p *proc) enter(s step, m message) (more bool, threw thrown) {
 	case inStart:
 		p.behavior.Start((*context)(p))
 	case inReceive:
-		p.behavior.Receive((*context)(p), m.body)
+		if hears := p.world.hears; hears != nil {
+			hears(p, m.body, func() { p.behavior.Receive((*context)(p), m.body) })
+		} else {
+			p.behavior.Receive((*context)(p), m.body)
+		}
 	case inTurn:
 		more = p.behavior.Turn((*context)(p))
 	case inStopped:

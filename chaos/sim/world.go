@@ -68,8 +68,9 @@ type World struct {
 
 	failures []error
 	log      io.Writer
-	describe func(msg any) string             // for the written log
-	content  func(dst []byte, msg any) []byte // appends what is in a message, for the hash; nil: its class is all
+	describe func(msg any) string                   // for the written log
+	hears    func(p *proc, msg any, receive func()) // is asked to have a message received; nil: nobody is
+	content  func(dst []byte, msg any) []byte       // appends what is in a message, for the hash; nil: its class is all
 	hash     uint64
 	trace    *trace // nil: none is kept
 	look     *look  // nil: nobody looks

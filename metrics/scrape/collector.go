@@ -166,6 +166,11 @@ func (c *Collector) collect(out chan<- prometheus.Metric, n *topology.Node, ms, 
 			out <- c.count(desc, v, with(s.values...))
 		}
 	}
+	if c.Plan.Guarantee == topology.ExactlyOnce {
+		for kind := range metrics.StaleKinds {
+			out <- c.count(c.descs[stale], sum(func(m *metrics.Task) int64 { return m.StaleBatches[kind].Load() }), with(kind.String()))
+		}
+	}
 	if n.Coordinates {
 		for i, cause := range metrics.RoundCauses {
 			out <- c.count(c.descs[batchRounds], sum(func(m *metrics.Task) int64 { return m.Batches.Causes[i].Load() }), with(cause))

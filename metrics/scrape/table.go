@@ -44,6 +44,7 @@ const (
 	batchMessages   = "egret_batch_messages_total"
 	batchKeys       = "egret_batch_keys_total"
 	batchRounds     = "egret_batch_rounds_total"
+	stale           = "egret_stale_total"
 )
 
 // A family is a metric and its labels beside topology, component and task.
@@ -80,7 +81,7 @@ var ofComponents = []family{
 	{name: room, help: "Tuples that may be sent before a receiver must give more room."},
 	{name: throttled, help: "Time in which a receiver without room held tasks up."},
 	{name: restarts, help: "Incarnations of tasks after the first."},
-	{name: refused, help: "Parcels, reports and limits that came from or for a dead incarnation."},
+	{name: refused, help: "Parcels and messages of the engine that came from or for a dead incarnation, or of an attempt at batches that is over."},
 	{name: stuck, help: "Calls of user code that lasted longer than StuckAfter."},
 	{name: abandoned, help: "Calls of sources and queues that ignored the end of their context."},
 	{name: batches, help: "Batches that are committed."},
@@ -90,6 +91,7 @@ var ofComponents = []family{
 	{name: batchMessages, help: "Messages in committed batches."},
 	{name: batchKeys, help: "Keys that were written in committed batches."},
 	{name: batchRounds, help: "Rounds, by why they have begun.", labels: []string{"cause"}},
+	{name: stale, help: "What was dropped or refused since its attempt at batches or its incarnation is over.", labels: []string{"what"}},
 }
 
 // A series is one number of a task.
