@@ -111,14 +111,14 @@ func TestStatusOfBatches(t *testing.T) {
 committed here: 0 messages
 `},
 		{"under way", view.Batches{
-			Last: 1234, Messages: 1, Failed: 2, Rounds: map[string]int64{"unknown entry": 1, "start": 1, "death": 1000}, Latency: metrics.Latency{Count: 1, P50: 152_345_678, P99: 1_310_000_000}, InWindow: metrics.Latency{Count: 1, P50: 7_000_000, P99: 9_000_000},
+			Last: 1234, Messages: 1, Failed: 2, Replayed: 3, Rounds: map[string]int64{"unknown entry": 1, "start": 1, "death": 1000}, Latency: metrics.Latency{Count: 1, P50: 152_345_678, P99: 1_310_000_000}, InWindow: metrics.Latency{Count: 1, P50: 7_000_000, P99: 9_000_000},
 			Now: &metrics.BatchesNow{Attempt: "3.2", Phase: "running", Missing: []string{"count/0", "count/1"}, Batches: []metrics.BatchInfo{
 				{Tx: 1235, Stage: "writing", Messages: 50_000, Age: 123 * time.Millisecond}, {Tx: 1236, Stage: "failed", Messages: 1, Age: 7 * time.Millisecond},
 			}},
 		}, `batches: 1,234 committed last, attempt 3.2, running, waits for count/0, count/1
   1,235 is writing: 50,000 messages in 123ms
   1,236 is one that has failed: 1 message in 7ms
-committed here: 1 message, in p50 152ms, p99 1.31s from the beginning of their batch; now p50 7ms, p99 9ms; rounds: 1 start, 1,000 death, 1 unknown entry; failed: 2
+committed here: 1 message, in p50 152ms, p99 1.31s from the beginning of their batch; now p50 7ms, p99 9ms; rounds: 1 start, 1,000 death, 1 unknown entry; begun again: 3; failed: 2
 `},
 	} {
 		var out bytes.Buffer

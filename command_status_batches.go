@@ -61,6 +61,9 @@ func printBatches(w io.Writer, b *view.Batches) {
 	if len(rounds) > 0 {
 		line += "; rounds: " + strings.Join(rounds, ", ")
 	}
+	if b.Replayed > 0 {
+		line += fmt.Sprintf("; begun again: %s", amount.Digits(b.Replayed))
+	}
 	if b.Failed > 0 {
 		line += fmt.Sprintf("; failed: %s", amount.Digits(b.Failed))
 	}

@@ -63,6 +63,7 @@ func TestNumbersAgreeExactlyOnce(t *testing.T) {
 	require.EqualValues(t, n, s.Batches.Messages)
 	require.EqualValues(t, 1, s.Restarts)
 	require.Positive(t, s.Batches.Causes["death"])
+	require.Positive(t, s.Batches.Replayed)
 	_, own := scraped(t, registry)
 	served := l.served()
 	require.EqualValues(t, n, served["egret_complete_latency_seconds_count{component=coordinator,topology=once}"])
@@ -80,6 +81,7 @@ func TestNumbersAgreeExactlyOnce(t *testing.T) {
 		"egret_batch_messages_total{component=coordinator,topology=once}":                                n,
 		"egret_batch_keys_total{component=coordinator,topology=once}":                                    s.Batches.Keys,
 		"egret_batches_failed_total{component=coordinator,topology=once}":                                s.Batches.Failed,
+		"egret_batches_replayed_total{component=coordinator,topology=once}":                              s.Batches.Replayed,
 		"egret_batch_rounds_total{cause=death,component=coordinator,topology=once}":                      s.Batches.Causes["death"],
 		"egret_messages_total{component=in,topology=once}":                                               s.Messages,
 		"egret_restarts_total{component=key,topology=once}":                                              1,
@@ -118,7 +120,7 @@ func TestNumbersAgreeExactlyOnce(t *testing.T) {
 // sameBatches holds what is shown of batches against statistics of the same moment.
 func sameBatches(t *testing.T, s *egret.BatchStat, b *view.Batches) {
 	t.Helper()
-	require.Equal(t, []int64{s.Last, s.Committed, s.Messages, s.Keys, s.Failed}, []int64{b.Last, b.Committed, b.Messages, b.Keys, b.Failed})
+	require.Equal(t, []int64{s.Last, s.Committed, s.Messages, s.Keys, s.Failed, s.Replayed}, []int64{b.Last, b.Committed, b.Messages, b.Keys, b.Failed, b.Replayed})
 	for cause, n := range s.Causes {
 		require.Equal(t, n, b.Rounds[cause], cause)
 	}

@@ -55,6 +55,7 @@ type BatchStat struct {
 	Keys      int64 `json:"keys"`     // written in committed batches
 	Rounds    int64 `json:"rounds"`   // in which what was not committed came again
 	Failed    int64 `json:"failed"`   // batches in which user code has failed
+	Replayed  int64 `json:"replayed"` // batches that have begun again, each time they did
 	// Causes are why rounds have begun: start, death, moved, failure, timeout, unknown entry.
 	Causes map[string]int64 `json:"causes"`
 	// Now is how the coordinator was up to 100 ms ago; nil: it has not begun, or the run has ended.
@@ -191,7 +192,7 @@ func readStats(plan *topology.Plan, ms []*metrics.Task, elapsed time.Duration) *
 			b := &m.Batches
 			s.Batches = &BatchStat{
 				Last: b.Last.Load(), Committed: b.Committed.Load(), Messages: b.Messages.Load(), Keys: b.Keys.Load(),
-				Rounds: b.Rounds.Load(), Failed: b.Failed.Load(), Causes: b.RoundsBegan(), Now: b.Now.Load(),
+				Rounds: b.Rounds.Load(), Failed: b.Failed.Load(), Replayed: b.Replayed.Load(), Causes: b.RoundsBegan(), Now: b.Now.Load(),
 			}
 		}
 		if n.Reads() {

@@ -119,6 +119,8 @@ type Batches struct {
 	Keys      Counter                   // that were written in them
 	Rounds    Counter                   // that began because something went wrong, or tasks were moved
 	Failed    Counter                   // attempts at batches in which user code has failed
+	Begun     Counter                   // gauge: the number of the last batch that has ever begun
+	Replayed  Counter                   // batches that have begun again
 	Causes    [len(RoundCauses)]Counter // rounds, by why they have begun
 	Now       Board
 }

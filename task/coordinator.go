@@ -27,6 +27,7 @@ type coordTask struct {
 	asked   uint64             // changes of the record, of the log
 	begins  bool               // the last of them is Begin
 	drained bool               // no more batches are to begin
+	begun   tuple.BatchID      // the last one
 }
 
 type (
@@ -168,6 +169,9 @@ func (t *coordTask) do() {
 	e := t.machine.Take()
 	for _, l := range e.Orders {
 		if p := &t.peers[l.To]; p.Ref != nil { // else it is said again
+			if l.Order.Kind == batch.Begin {
+				t.beginning(l.Order.BatchID)
+			}
 			t.say(l.To, &Order{From: t.id, To: l.To, FromLife: t.life, ToLife: p.Life, Order: *l.Order})
 		}
 	}
@@ -185,6 +189,20 @@ func (t *coordTask) do() {
 	if at, ok := t.machine.Next(); ok && (t.alarm == 0 || at < t.alarm) {
 		t.alarm = max(at, t.now+1)
 		t.after(t.alarm-t.now, coordTick{})
+	}
+}
+
+// beginning counts a batch that spout tasks are told to begin, if it comes again. The counters
+// outlive the lives of the coordinator.
+func (t *coordTask) beginning(id tuple.BatchID) {
+	if id.Attempt == t.begun.Attempt && id.Tx <= t.begun.Tx {
+		return // said to another one, or once more
+	}
+	t.begun = id
+	if b := &t.m.Batches; int64(id.Tx) <= b.Begun.Load() {
+		b.Replayed.Add(1)
+	} else {
+		b.Begun.Set(int64(id.Tx))
 	}
 }
 

@@ -87,7 +87,7 @@ func ReadBatches(m *metrics.Task) *Batches {
 		now = &c
 	}
 	return &Batches{
-		Last: b.Last.Load(), Committed: b.Committed.Load(), Messages: b.Messages.Load(), Keys: b.Keys.Load(), Failed: b.Failed.Load(),
+		Last: b.Last.Load(), Committed: b.Committed.Load(), Messages: b.Messages.Load(), Keys: b.Keys.Load(), Failed: b.Failed.Load(), Replayed: b.Replayed.Load(),
 		Rounds: b.RoundsBegan(), Latency: metrics.Read(&m.Complete), Now: now,
 	}
 }

@@ -134,6 +134,7 @@ type Batches struct {
 	Messages  int64               `json:"messages"`
 	Keys      int64               `json:"keys"`
 	Failed    int64               `json:"failed"`
+	Replayed  int64               `json:"replayed"`          // batches that have begun again since the coordinator came to its node, each time they did
 	Rounds    map[string]int64    `json:"rounds"`            // by why they have begun
 	Latency   metrics.Latency     `json:"latency"`           // from the beginning of a batch to its commit, of messages since its coordinator came to its node
 	InWindow  metrics.Latency     `json:"latency_in_window"` // the same, of those that were committed in the window; of a Sample none

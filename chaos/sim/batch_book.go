@@ -35,6 +35,10 @@ type batchBook struct {
 	all    []acquaintance // in the order of their first word
 	pairs  creditBook
 
+	begun    tuple.BatchID // in this run, the last one
+	furthest tuple.TxID    // and the last one that is none again
+	again    int64
+
 	joined  map[*proc]tuple.Attempt // what a task has said last that it has joined, or a coordinator has ordered
 	refused [metrics.StaleKinds]int // by stores
 }

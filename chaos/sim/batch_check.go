@@ -65,6 +65,7 @@ func (b *batchBook) order(m *task.Order) {
 			b.violate(chaos.Rounds, "round %v begins behind batch %d, and %d is committed", m.Attempt, m.Tx, record.Committed)
 		}
 	case batch.Begin:
+		b.begins(m.BatchID)
 		round := b.rounds[m.Attempt]
 		for id := range round.view {
 			if n := &r.plan.Components[r.plan.Tasks[id].Component]; !n.Coordinates && !round.joined[tuple.TaskID(id)] {
@@ -83,6 +84,24 @@ func (b *batchBook) order(m *task.Order) {
 		if !r.complete() && !r.asked {
 			b.violate(chaos.Rounds, "tasks are told to end, and not all is committed%s", r.stuck())
 		}
+	}
+}
+
+// begins checks that a batch is counted that comes again in a run.
+func (b *batchBook) begins(id tuple.BatchID) {
+	if id.Attempt == b.begun.Attempt && id.Tx <= b.begun.Tx {
+		return
+	}
+	b.begun = id
+	if id.Tx > b.furthest {
+		b.furthest = id.Tx
+	} else {
+		b.saw("batch begun again")
+		b.again++
+	}
+	// Who is killed while it gives its orders has counted what it has not said.
+	if n := b.run.ms[len(b.run.ms)-1].Batches.Replayed.Load(); n < b.again || n > b.again && b.run.kills == 0 {
+		b.violate(chaos.Rounds, "batch %v begins, %d have begun again, and %d are counted", id, b.again, n)
 	}
 }
 

@@ -153,6 +153,7 @@ func (r *batchRun) start() {
 	set := r.s.set
 	set.Event, set.Records = r.book.event, r.records
 	r.done, r.crashed, r.asked, r.err = false, false, false, nil
+	r.book.begun, r.book.furthest, r.book.again = tuple.BatchID{}, 0, 0
 	run := r.runs
 	r.sup = r.w.Spawn("supervisor", task.NewSupervisor(plan, &set, r.ms, func(err error) {
 		if run == r.runs {

@@ -39,6 +39,7 @@ const (
 	abandoned       = "egret_abandoned_calls_total"
 	batches         = "egret_batches_total"
 	batchesFailed   = "egret_batches_failed_total"
+	batchesReplayed = "egret_batches_replayed_total"
 	batchesUnderWay = "egret_batches_under_way"
 	batchLast       = "egret_batch_last"
 	batchMessages   = "egret_batch_messages_total"
@@ -86,6 +87,7 @@ var ofComponents = []family{
 	{name: abandoned, help: "Calls of sources and queues that ignored the end of their context."},
 	{name: batches, help: "Batches that are committed."},
 	{name: batchesFailed, help: "Attempts at batches in which user code has failed."},
+	{name: batchesReplayed, help: "Batches that have begun again."},
 	{name: batchesUnderWay, help: "Batches that have begun and are not committed."},
 	{name: batchLast, help: "Number of the last batch that is committed."},
 	{name: batchMessages, help: "Messages in committed batches."},
@@ -135,6 +137,7 @@ var ofTasks = []series{
 	{name: abandoned, of: func(m *metrics.Task) int64 { return m.AbandonedCalls.Load() }},
 	{name: batches, batches: true, of: func(m *metrics.Task) int64 { return m.Batches.Committed.Load() }},
 	{name: batchesFailed, batches: true, of: func(m *metrics.Task) int64 { return m.Batches.Failed.Load() }},
+	{name: batchesReplayed, batches: true, of: func(m *metrics.Task) int64 { return m.Batches.Replayed.Load() }},
 	{name: batchesUnderWay, batches: true, gauge: true, of: func(m *metrics.Task) int64 {
 		if now := m.Batches.Now.Load(); now != nil {
 			return int64(len(now.Batches))

@@ -305,7 +305,7 @@ func (w *world) uses(now time.Time) view.Run {
 	n := w.at(now).messages / 4
 	tx := uint64(n / 5000)
 	r.Batches = &view.Batches{
-		Last: int64(tx), Committed: int64(tx), Messages: int64(tx) * 5000, Keys: int64(tx) * 1900, Failed: 2, Rounds: map[string]int64{"start": 1, "death": 1, "failure": 2},
+		Last: int64(tx), Committed: int64(tx), Messages: int64(tx) * 5000, Keys: int64(tx) * 1900, Failed: 2, Replayed: 17, Rounds: map[string]int64{"start": 1, "death": 1, "failure": 2},
 		Latency: metrics.Latency{Count: int64(tx), P50: 84 * time.Millisecond, P99: 260 * time.Millisecond, P999: 400 * time.Millisecond, Longest: time.Second},
 		Now: &metrics.BatchesNow{Attempt: "3.2", Phase: "running", Missing: []string{"uses/1"}, Batches: []metrics.BatchInfo{
 			{Tx: tx + 1, Stage: "writing", Messages: 5000, Age: 61 * time.Millisecond}, {Tx: tx + 2, Stage: "processing", Messages: 5000, Age: 22 * time.Millisecond},

@@ -289,7 +289,7 @@ class Batches {
       ["Messages a batch", b.committed ? count(Math.round(b.messages / b.committed)) : NONE], ["Keys written", count(b.keys)],
       ["Time to commit now, p50", quantile(b.latency_in_window, "p50_ns")], ["Time to commit now, p99", quantile(b.latency_in_window, "p99_ns")],
       ["Time to commit in all, p50", quantile(b.latency, "p50_ns")], ["Time to commit in all, p99", quantile(b.latency, "p99_ns")],
-      ["Batches that failed", count(b.failed)], ["Rounds begun anew", rounds(b.rounds).map(([why, n]) => `${why} ${count(n).short}×`).join(", ") || "none"],
+      ["Batches that failed", count(b.failed)], ["Batches begun again", count(b.replayed)], ["Rounds begun anew", rounds(b.rounds).map(([why, n]) => `${why} ${count(n).short}×`).join(", ") || "none"],
     ]);
   }
 }
