@@ -43,11 +43,11 @@ var batchMoods = []struct {
 	{"deadly", []string{"kill", "kill on", "kill on", "kill on", "die", "die", "linger", "linger"}},
 	{"crashing", []string{"crash", "crash on", "crash in", "crash in", "stop", "drain", "kill on"}},
 	{"forgetful", []string{"record lost", "record fails", "record late", "kill on", "kill lead"}},
-	{"disorderly", []string{"delay", "delay", "reorder", "reorder", "repeat", "stall", "jump", "kill on"}},
+	{"disorderly", []string{"delay", "delay", "reorder", "reorder", "repeat", "lose", "stall", "jump", "kill on"}},
 	{"hanging", []string{"hang", "hang", "kill"}},
 	{"everything", []string{
 		"panic", "error", "break", "kill", "kill on", "kill on", "die", "linger", "linger", "crash", "crash on", "crash in", "stop", "drain", "record lost", "record fails", "record late",
-		"kill lead", "delay", "reorder", "repeat", "stall", "jump", "hang",
+		"kill lead", "delay", "reorder", "repeat", "lose", "lose", "stall", "jump", "hang",
 	}},
 	{losing, []string{"forget", "put back", "unfix"}},
 }
@@ -71,6 +71,10 @@ func (s *batchScene) drawLosses(r *rand.Rand) {
 var (
 	batchTalk    = []string{"join", "begin", "write", "settled", "finish", "joined", "input", "emitted", "ready", "wrote", "failed"}
 	batchClasses = append([]string{"marker", "parcel", "limit"}, batchTalk...)
+	// What may be lost between two lives that go on: all that is said again, or whose want
+	// ends the round (T7). Input is neither, and markers are what shows that a tuple is lost:
+	// a link that has lost one of them has lost a life too.
+	batchLost = []string{"join", "begin", "write", "settled", "finish", "joined", "emitted", "ready", "wrote", "failed"}
 )
 
 // Places in user code where something is done.
@@ -91,6 +95,9 @@ func (s *batchScene) drawDeed(r *rand.Rand, kind string) batchDeed {
 		if kind == "repeat" {
 			d.class = one(r, batchTalk...)
 		}
+		d.lasts = around(r, time.Second, 6*time.Second)
+	case "lose":
+		d.class = one(r, batchLost...)
 		d.lasts = around(r, time.Second, 6*time.Second)
 	case "reorder":
 		d.class = one(r, append([]string{"limit", "ask", "peers"}, batchTalk...)...)
@@ -134,7 +141,7 @@ func (r *batchRun) prepare() {
 		switch d.kind {
 		case "kill on", "crash on", "panic", "error", "die", "crash in", "hang", "break", "linger", "put back", "unfix":
 			r.waiting = append(r.waiting, &pendingDeed{d, max(d.n, 1)})
-		case "delay", "reorder", "repeat", "record lost", "record fails", "record late":
+		case "delay", "reorder", "repeat", "lose", "record lost", "record fails", "record late":
 			// they are looked for
 		default:
 			r.w.schedule(d.at, func() { r.do(d) })
@@ -238,6 +245,9 @@ func (r *batchRun) onSend(from, to actor.Ref, msg any) (v Verdict) {
 			}
 		case "repeat":
 			v.Copies++
+		case "lose":
+			v.Drop = true
+			r.book.saw(class + " lost")
 		default:
 			continue
 		}
