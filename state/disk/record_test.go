@@ -59,6 +59,27 @@ func TestRecordSurvives(t *testing.T) {
 	require.Len(t, kept, 1)
 }
 
+// A change takes the place of the file: one that was written over would be no record any
+// more where the power is lost meanwhile.
+func TestRecordIsReplaced(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root, Options{})
+	r := recordOf(t, s)
+	_, err := r.Begin(t.Context())
+	require.NoError(t, err)
+	name, before := filepath.Join(root, "t", batchesFile), filepath.Join(t.TempDir(), "before")
+	require.NoError(t, os.Link(name, before))
+	want, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, r.Append(t.Context(), &batch.Entry{Epoch: 1, Commit: &batch.Commit{Tx: 1}}))
+	got, err := os.ReadFile(before)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got), "what was there is still what it was")
+	now, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.NotEqual(t, string(want), string(now))
+}
+
 func TestRecordDamaged(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, root, Options{})

@@ -56,6 +56,17 @@ func Owner(f *os.File) string {
 // Write puts a file in its place, whole or not at all, so that it is there after a loss
 // of power when Write has returned.
 func Write(name string, b []byte) error {
+	return write(name, b, calls{(*os.File).Sync, os.Rename, SyncDir})
+}
+
+// calls are those that make something durable, or put it in its place.
+type calls struct {
+	sync    func(*os.File) error
+	rename  func(from, to string) error
+	syncDir func(dir string) error
+}
+
+func write(name string, b []byte, do calls) error {
 	part := name + PartSuffix
 	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -63,17 +74,17 @@ func Write(name string, b []byte) error {
 	}
 	_, err = f.Write(b)
 	if err == nil {
-		err = f.Sync()
+		err = do.sync(f)
 	}
 	if e := f.Close(); err == nil {
 		err = e
 	}
 	if err == nil {
-		err = os.Rename(part, name)
+		err = do.rename(part, name)
 	}
 	if err != nil {
 		os.Remove(part)
 		return err
 	}
-	return SyncDir(filepath.Dir(name))
+	return do.syncDir(filepath.Dir(name))
 }
