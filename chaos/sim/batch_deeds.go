@@ -98,6 +98,9 @@ func (s *batchScene) drawDeed(r *rand.Rand, kind string) batchDeed {
 		d.lasts = around(r, time.Second, 6*time.Second)
 	case "lose":
 		d.class = one(r, batchLost...)
+		if chance(r, 60) {
+			d.class = "talk"
+		}
 		d.lasts = around(r, time.Second, 6*time.Second)
 	case "reorder":
 		d.class = one(r, append([]string{"limit", "ask", "peers"}, batchTalk...)...)
@@ -246,6 +249,9 @@ func (r *batchRun) onSend(from, to actor.Ref, msg any) (v Verdict) {
 		case "repeat":
 			v.Copies++
 		case "lose":
+			if !slices.Contains(batchLost, class) {
+				continue
+			}
 			v.Drop = true
 			r.book.saw(class + " lost")
 		default:

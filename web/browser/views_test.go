@@ -181,7 +181,7 @@ func TestBatches(t *testing.T) {
 	p := open(t, serve(t, newWorld(), "", "")+"/#/t/uses/batches", desk)
 	p.until(has("Attempt 3.2 is running, and waits for uses/1.") + ` && ` + has("writing") + ` && ` + has("a task died 1×"))
 	p.until(`document.querySelectorAll(".tab tbody tr").length === 2`)
-	p.until(has("Batches begun again17"))
+	p.until(has("Batches begun again\n17"))
 	p.until(has("Batches under way") + ` && document.querySelectorAll(".figures > div")[3].textContent === "Batches under way2of 10\u00a0k messages"`)
 	require.Equal(t, "Rounds begun anew3"+"a task died 1×, a batch failed 2×", p.text(".figures > div:nth-child(6)"))
 	require.NotContains(t, p.text(".charts"), "Open messages")
