@@ -60,7 +60,7 @@ func (w *Write) Check(group uint16, fence tuple.Fence, last tuple.BatchID) error
 	if fence == (tuple.Fence{}) {
 		return fmt.Errorf("%w: batch %d would write, and nobody has joined key group %d", ErrFenced, w.Tx, group)
 	}
-	if fence != w.Fence {
+	if fence != w.Fence && !mutation.Is(mutation.FenceUncompared) {
 		return fmt.Errorf("%w: batch %d of attempt %v would write, and key group %d has attempt %v", ErrFenced, w.Tx, w.Fence.Attempt, group, fence.Attempt)
 	}
 	if left := lastOf(w.Last, group); last != left && !mutation.Is(mutation.AnyOlder) {

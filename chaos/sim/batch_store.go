@@ -146,9 +146,6 @@ func (s *simState) Write(_ gocontext.Context, w *batchstate.Write) error {
 		}
 		if fence != w.Fence {
 			s.run.book.saw("fenced write")
-			if mutation.Is(mutation.FenceUncompared) {
-				fence = w.Fence
-			}
 		}
 		if err := w.Check(c.Group, fence, last); err != nil {
 			if errors.Is(err, batchstate.ErrFenced) {
