@@ -12,7 +12,7 @@ var batchFeatures = []string{
 	"state is read", "state is read behind it", "batch of its own is gathered", "flood", "no room", "encoded",
 	"round after: death", "round after: failure", "round after: timeout", "round after: unknown entry",
 	"ranges fixed", "batch found again", "batch begun again", "undone", "unsynced write lost", "fenced write", "stale join", "stale tuple", "stale marker", "stale order", "stale answer", "stale entry", "gap in a store",
-	"join lost", "begin lost", "write lost", "settled lost", "finish lost", "joined lost", "emitted lost", "ready lost", "wrote lost", "failed lost", "run goes on", "loss told",
+	"join lost", "begin lost", "write lost", "settled lost", "joined lost", "emitted lost", "ready lost", "wrote lost", "run goes on", "loss told",
 }
 
 // sawScene books what there is in the scene.
