@@ -423,9 +423,15 @@ func TestClusterWithoutQuorum(t *testing.T) {
 	soon(t, func() bool { return !s.status("").Quorum })
 	require.Contains(t, s.is("status"), "NO QUORUM: no node leads")
 	require.Contains(t, s.is("members"), "NO QUORUM: no node leads")
-	code, _, errs := s.run("submit endless --timeout 500ms")
-	require.Equal(t, ExitNoQuorum, code, errs)
-	require.Contains(t, errs, "nothing can be changed")
+	soon(t, func() bool { return !strings.Contains(s.is("members"), "a  ADDR  ID  1  yes  0  alive") })
+	for _, line := range []string{"submit endless", "drain b", "leave", "leave b"} {
+		code, out, errs := s.run(line + " --timeout 500ms")
+		require.Equal(t, ExitNoQuorum, code, "%s: %s", line, errs)
+		require.Empty(t, out, line)
+		require.Contains(t, errs, "nothing can be changed", line)
+	}
+	require.Contains(t, s.is("members"), "b  ADDR", "nothing has ended")
+	require.NotContains(t, b.screen.String(), "asked to leave")
 }
 
 // What listens and says nothing, or something else, is no node.

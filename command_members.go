@@ -325,13 +325,13 @@ func leaveCommand() *cobra.Command {
 			}
 			var all []node.Move
 			others := slices.DeleteFunc(members(v), func(o memberJSON) bool { return o.State != alive || o.ID == m.ID })
-			if len(others) > 0 {
+			if len(others) > 0 || v.Leader != m.ID { // else it is the whole cluster
 				a, err := l.ask(ctx, &node.Request{Op: node.OpDrain, Node: m.ID, On: true, Preview: true})
 				if err != nil {
-					return err
+					return err // without a quorum nothing stops
 				}
 				all = a.Moves
-				if m.Tasks > 0 && len(all) == 0 {
+				if len(others) > 0 && m.Tasks > 0 && len(all) == 0 {
 					return refused("no other node can take the tasks of node %s, so it does not leave: %[2]s members shows which are drained, and %[2]s drain NODE --off ends that", m.Name, program())
 				}
 				if !l.json {
