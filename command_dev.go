@@ -189,8 +189,8 @@ func startChild(self, name string, args []string, stdout, stderr *lines, deaths 
 	return n, nil
 }
 
-// end ends all nodes, and waits for them. They do not get the time to move their tasks
-// to each other, since all of them go.
+// end ends all nodes, and waits for them. They do not move their tasks to each other, since
+// each hears that all of them go.
 func end(all []*child, interrupted <-chan int, out *lines) {
 	interrupt := func() {
 		for _, n := range all {
@@ -220,7 +220,7 @@ func end(all []*child, interrupted <-chan int, out *lines) {
 }
 
 const (
-	devAgain    = 200 * time.Millisecond // then the second interrupt stops a node at once
+	devAgain    = 5 * time.Second // then the second interrupt stops a node at once; one that was killed is known to be dead before
 	devPatience = 10 * time.Second
 )
 

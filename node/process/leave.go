@@ -19,6 +19,7 @@ import (
 const (
 	leavingFile = "leaving" // in the data directory: the node drains itself, and nobody else has asked for that
 	leaveLook   = 50 * time.Millisecond
+	together    = time.Second      // in it one without tasks hears whether all others leave as well
 	goodbye     = 10 * time.Second // at most: it is short but on a machine that has no time
 	dismissal   = 5 * time.Second
 )
@@ -63,6 +64,29 @@ func (p *Process) Depart(ctx context.Context) error {
 		p.log.Warn(fmt.Sprintf("when this node has gone there is no quorum: %d of %d voters are left. What runs goes on, and nothing can be changed until another voter is back", left, of))
 	}
 	p.gossip.Depart()
+	leaving, cancel := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { // ends with leaving
+		for p.someStay(leaving) && pause(leaving) {
+		}
+		cancel(errTogether)
+	})
+	err = p.moveAway(leaving, drained)
+	cancel(nil)
+	watch.Wait()
+	if context.Cause(leaving) == errTogether {
+		return nil
+	}
+	return err
+}
+
+// errTogether ends what a node does to leave others behind, when there are none: they end
+// together, and are a cluster again when they start again.
+var errTogether = errors.New("all nodes leave")
+
+// moveAway does what Depart says, while others stay.
+func (p *Process) moveAway(ctx context.Context, drained bool) error {
+	began, told := time.Now(), false
 	if !drained {
 		if err := p.mark(); err != nil {
 			return err
@@ -75,21 +99,20 @@ func (p *Process) Depart(ctx context.Context) error {
 			}
 		}
 	}
-	began, told := time.Now(), false
 	for tasks := -1; ; {
 		v, err := p.view(ctx)
 		if err == nil {
 			tasks = own(v)
-			if tasks > 0 && p.nobodyStays(v) {
-				return nil // they end together, and are a cluster again when they start again
-			}
 			if who := p.onlyDrained(v); tasks > 0 && who != "" && !told && time.Since(began) > dismissal { // they may be about to leave as well
 				told = true
 				p.log.Warn("no other node may have the tasks of this one: all that stay are drained. egret drain NODE --off lets one of them have tasks again", "nodes", who)
 			}
 		}
-		if tasks == 0 {
+		if tasks == 0 && time.Since(began) >= together {
 			p.handOver(ctx)
+			if context.Cause(ctx) == errTogether {
+				return nil
+			}
 			if err := p.Leave(goodbye); err != nil { // it has no task any more, so that costs nothing
 				p.log.Warn("this node goes, and the others may take it for dead: " + err.Error())
 			}
@@ -102,6 +125,13 @@ func (p *Process) Depart(ctx context.Context) error {
 	}
 }
 
+// someStay reports whether another node stays, as far as is known. One that was drained
+// by command stays.
+func (p *Process) someStay(ctx context.Context) bool {
+	v, err := p.view(ctx)
+	return err != nil || slices.ContainsFunc(v.Members, func(m node.MemberView) bool { return m.Alive && m.Home != p.self.Home && !m.Departs })
+}
+
 // quorumWithout returns how many voters are alive beside a node, and of how many. The
 // node still counts, until the others have agreed that it is none any more.
 func quorumWithout(v *node.View, gone cluster.NodeID) (left, of int) {
@@ -111,17 +141,6 @@ func quorumWithout(v *node.View, gone cluster.NodeID) (left, of int) {
 		}
 	}
 	return left, len(v.Voters)
-}
-
-// nobodyStays reports whether all other nodes leave as well, so that nobody will take the
-// tasks of this one. One that was drained by command stays.
-func (p *Process) nobodyStays(v *node.View) bool {
-	for _, m := range v.Members {
-		if m.Alive && m.Home != p.self.Home && !m.Departs {
-			return false
-		}
-	}
-	return true
 }
 
 // onlyDrained names the other nodes that stay, if all of them are drained; else "".

@@ -118,6 +118,41 @@ func TestAllDepart(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
+// Nor do they where nothing runs: none has its place given to others, who go as well.
+func TestAllDepartIdle(t *testing.T) {
+	all := []*Process{start(t, Config{Data: t.TempDir()})}
+	for range 2 {
+		all = append(all, start(t, Config{Data: t.TempDir(), Join: []string{all[0].Addr()}}))
+	}
+	for _, p := range all {
+		until(t, p, "all are there", func(v *node.View) bool { return len(v.Nodes) == 3 && len(v.Members) == 3 && v.Leader != 0 })
+	}
+	for _, p := range all {
+		p.gossip.Depart()
+	}
+	for _, p := range all {
+		until(t, p, "all are known to leave", func(v *node.View) bool {
+			return !slices.ContainsFunc(v.Members, func(m node.MemberView) bool { return m.Home != p.Home() && !m.Departs })
+		})
+	}
+	ended := make(chan error, len(all))
+	for _, p := range all {
+		go func() { ended <- p.Depart(t.Context()) }()
+	}
+	for range all {
+		require.NoError(t, <-ended)
+	}
+	for _, p := range all {
+		v, err := p.view(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, all[0].self.Node, v.Leader)
+		for _, m := range v.Members {
+			require.True(t, m.Alive && !m.Left, "one has waited for the others to know that it goes")
+		}
+		require.Len(t, p.keeper.Servers(), 3)
+	}
+}
+
 // Who is to lead next is one that stays, best one that votes and has not been drained.
 func TestHeir(t *testing.T) {
 	const self, dead, departs, drained, mute, voter = 1, 2, 3, 4, 5, 6
