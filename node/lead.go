@@ -48,22 +48,26 @@ func (a *Agent) decide() {
 		a.propose(cluster.Entry{Found: &cluster.Found{Cluster: a.Cluster}}, nil)
 	}
 	for _, e := range a.lead.c.Decide(a.ctx.Now(), &a.state, a.wall(), nil) {
-		a.announce(&e)
+		text, args := a.announcement(&e)
 		lost := a.losses(&e)
-		if len(lost) == 0 {
+		if text == "" && len(lost) == 0 {
 			a.propose(e, nil)
 			continue
 		}
 		a.propose(e, func(r cluster.Result, err error) {
 			if err == nil && r.Err == nil {
+				if text != "" {
+					a.Tell(text, args...)
+				}
 				a.tellLost(lost)
 			}
 		})
 	}
 }
 
-// announce tells people of what is decided without them.
-func (a *Agent) announce(e *cluster.Entry) {
+// announcement is what people are told of what is decided without them, when it is agreed
+// on; "": nothing.
+func (a *Agent) announcement(e *cluster.Entry) (text string, args []any) {
 	switch {
 	case e.SetPlan != nil && e.SetPlan.Base != 0:
 		sub := a.state.Submission(e.SetPlan.Topology)
@@ -75,11 +79,12 @@ func (a *Agent) announce(e *cluster.Entry) {
 			moves = append(moves[:mostMoves], fmt.Sprintf("and %d others", n-mostMoves))
 		}
 		if len(moves) > 0 {
-			a.Tell("a process is gone, and its tasks begin anew", "topology", sub.Topology, "tasks", strings.Join(moves, ", "))
+			return "a process is gone, and its tasks begin anew", []any{"topology", sub.Topology, "tasks", strings.Join(moves, ", ")}
 		}
 	case e.Finish != nil && e.Finish.Status == cluster.Failed:
-		a.Tell("a topology has failed", "topology", e.Finish.Topology, "error", e.Finish.Reason)
+		return "a topology has failed", []any{"topology", e.Finish.Topology, "error", e.Finish.Reason}
 	}
+	return "", nil
 }
 
 // mostMoves is how many moves are told.
