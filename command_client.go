@@ -43,6 +43,7 @@ type client struct {
 	node, secret string
 	timeout      time.Duration
 	json, wait   bool
+	preview      bool // of commands that move tasks: say what would move, and do nothing
 
 	http *http.Client
 	stop context.CancelFunc

@@ -172,6 +172,9 @@ open is finished before tasks move; status shows whether that is still waited fo
 and until then --cancel takes it back.
 `, cobra.ExactArgs(1), func(ctx context.Context, c *cobra.Command, args []string) error {
 			if cancel {
+				if l.preview {
+					return &usageError{errors.New("--cancel moves nothing, so there is nothing to see with --preview: give one of the two")}
+				}
 				if len(parallel) > 0 {
 					return &usageError{errors.New("--cancel drops the change that waits, and --parallel asks for another one: give one of the two")}
 				}
@@ -189,6 +192,9 @@ and until then --cancel takes it back.
 				return err
 			}
 			text := "topology " + args[0] + " is being changed\n"
+			if l.preview {
+				text = nothingDone
+			}
 			if len(all) == 0 {
 				text = "nothing to move: topology " + args[0] + " is as it should be\n"
 			}
@@ -196,6 +202,7 @@ and until then --cancel takes it back.
 		})
 	c.Flags().Var(&parallel, "parallel", "tasks of components, as in count=4,split=2")
 	c.Flags().BoolVar(&cancel, "cancel", false, "drop the change that was asked for and still waits")
+	l.previewFlag(c)
 	return c
 }
 

@@ -182,6 +182,12 @@ NODE`, s.is("status endless -v"))
 	require.Contains(t, s.is("status"), "endless  3  at-least-once  inactive  TIME  3  1  -\n")
 	require.Equal(t, "topology endless is active\n", s.is("activate endless"))
 	require.Equal(t, "nothing to move: topology endless is as it should be\n", s.is("rebalance endless"))
+	const grows = "3 tasks are new: out/0 on a, out/1 on a, out/2 on a\n2 tasks end: out/0 on a, out/1 on a\n"
+	require.Equal(t, grows+"nothing was done\n", s.is("rebalance endless --parallel out=3 --preview"))
+	require.Regexp(t, `^{"moves":\[{.*}\]}\n$`, s.is("rebalance endless --parallel out=3 --preview --json"))
+	require.Equal(t, "nothing to move: topology endless is as it should be\n", s.is("rebalance endless --preview"))
+	require.Equal(t, 3, s.status("endless").Topologies[0].Tasks)
+	require.Empty(t, s.status("endless").Topologies[0].Waiting)
 	require.Equal(t, "1 task is new: out/2 on a\n", regexp.MustCompile(`.*out/2.*\n`).FindString(strings.ReplaceAll(s.is("rebalance endless --parallel out=3"), "3 tasks are new: out/0 on a, out/1 on a, out/2 on a\n", "1 task is new: out/2 on a\n")))
 	soon(t, func() bool { x := s.status("endless").Topologies[0]; return x.Waiting == "" && x.Tasks == 4 })
 
@@ -209,6 +215,9 @@ NODE`, s.is("status endless -v"))
 		{"rebalance wordcount", ExitRefused, `topology "wordcount" is done and has no tasks`},
 		{"activate wordcount", ExitRefused, "done"},
 		{"forget a", ExitRefused, "node a is alive"},
+		{"rebalance endless --cancel --preview", ExitUsage, "give one of the two"},
+		{"drain a --off --preview", ExitUsage, "give one of them"},
+		{"drain a --wait --preview", ExitUsage, "give one of them"},
 		{"status --timeout -1s", ExitUsage, "--timeout is -1s"},
 	} {
 		code, out, errs := s.run(tt.line)
@@ -287,8 +296,22 @@ func TestClusterOfTwo(t *testing.T) {
 	soon(t, alive(2))
 	s.is("submit endless")
 	soon(t, func() bool { return tasks("a") > 0 && tasks("b") > 0 })
-	require.Regexp(t, "^[12] tasks? moves?: (in/0|out/[01]) from b to a.*\nnode b has no tasks\n$", s.is("drain b --wait"))
+	drains := func() bool { return regexp.MustCompile(`\n?b .*draining`).MatchString(s.is("members")) }
+	soon(t, func() bool { return submissionOf(s, "endless").Waiting == "" })
+	had := tasks("b")
+	require.Regexp(t, "^[12] tasks? moves?: (in/0|out/[01]) from b to a.*\nnothing was done\n$", s.is("drain b --preview"))
+	require.False(t, drains())
+	require.Equal(t, had, tasks("b"))
+	told := ""
+	require.Equal(t, ExitDone, execute(tops, []string{"drain", "b", "--wait", "--node", s.node}, strings.NewReader(""), seer(func(text string) {
+		if told == "" {
+			require.False(t, drains(), "it is said before it is done")
+		}
+		told += text
+	}), io.Discard))
+	require.Regexp(t, "^[12] tasks? moves?: (in/0|out/[01]) from b to a.*\nnode b has no tasks\n$", told)
 	require.Zero(t, tasks("b"))
+	require.True(t, drains())
 	code, _, errs := s.run("leave a")
 	require.Equal(t, ExitRefused, code)
 	require.Contains(t, errs, "no other node can take the tasks of node a, so it does not leave")
@@ -327,6 +350,14 @@ func TestClusterOfTwo(t *testing.T) {
 	<-b.ended
 	require.Equal(t, "node b is forgotten\n", s.is("forget b"))
 	s.is("kill endless --wait")
+}
+
+// A seer is shown what is written.
+type seer func(text string)
+
+func (see seer) Write(b []byte) (int, error) {
+	see(string(b))
+	return len(b), nil
 }
 
 // What is moved is said in a line for each kind, of which some are named.

@@ -229,6 +229,9 @@ func drainCommand() *cobra.Command {
 	c := l.command("drain NODE", "Move all tasks off a node, and give it no others",
 		"NODE is a name, an address, an id or the beginning of one. The node stays in the\ncluster. What is open is finished before the tasks move.\n", cobra.ExactArgs(1),
 		func(ctx context.Context, c *cobra.Command, args []string) error {
+			if l.preview && (off || l.wait) {
+				return &usageError{errors.New("--preview does nothing, so there is nothing for --off or --wait: give one of them")}
+			}
 			v, err := l.view(ctx)
 			if err != nil {
 				return err
@@ -255,6 +258,9 @@ func drainCommand() *cobra.Command {
 			if len(all) == 0 && m.Tasks > stay {
 				fmt.Fprintf(c.ErrOrStderr(), "no other node can take %s of %s: they stay until one can\n", besides(stay, "the tasks", "the other tasks"), m.Name)
 			}
+			if l.preview {
+				return l.print(c, moved(all), nothingDone)
+			}
 			if l.wait {
 				err := l.until(ctx, "node "+m.Name+" still has tasks", func(v *node.View) bool {
 					stay, _ = staying(v, m.ID)
@@ -272,20 +278,41 @@ func drainCommand() *cobra.Command {
 		})
 	c.Flags().BoolVar(&off, "off", false, "let it have tasks again")
 	c.Flags().BoolVar(&l.wait, "wait", false, "until it has no tasks that can move")
+	l.previewFlag(c)
 	return c
 }
 
-// move makes a request, and says what moves by it.
+// move says what moves by a request, and then makes it, unless that is only to be seen. It
+// returns what moves.
 func (l *client) move(ctx context.Context, c *cobra.Command, v *node.View, q *node.Request) ([]node.Move, error) {
-	a, err := l.ask(ctx, q)
+	first := *q
+	first.Preview = true
+	a, err := l.ask(ctx, &first)
 	if err != nil {
 		return nil, err
 	}
+	said := a.Moves
 	if !l.json {
-		fmt.Fprint(c.OutOrStdout(), moves(v, a.Moves))
+		fmt.Fprint(c.OutOrStdout(), moves(v, said))
+	}
+	if l.preview {
+		return said, nil
+	}
+	if a, err = l.ask(ctx, q); err != nil {
+		return nil, err
+	}
+	if !l.json && !slices.Equal(a.Moves, said) {
+		fmt.Fprint(c.OutOrStdout(), "it is another move now, since the cluster has changed meanwhile\n"+moves(v, a.Moves))
 	}
 	return a.Moves, nil
 }
+
+// previewFlag adds --preview.
+func (l *client) previewFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&l.preview, "preview", false, "say what would move, and do nothing")
+}
+
+const nothingDone = "nothing was done\n" // after a preview
 
 // tasksOf returns how many tasks of running topologies a node has in any process.
 func tasksOf(v *node.View, id cluster.NodeID) (n int) {
