@@ -178,6 +178,10 @@ out/0  a  4.1  .*
 out/1  a  4.1  .*
 
 NODE`, s.is("status endless -v"))
+	for _, line := range []string{"list --json", "status --json"} { // a topology that moves must not look like one that stands still
+		require.Contains(t, s.is(line), `"components":[{"component":"in","tasks":1},{"component":"out","tasks":2}]`, line)
+	}
+	require.Regexp(t, `"components":\[{"component":"in","tasks":1,"rate":[^}]*"acked":[1-9]\d*,`, s.is("status endless --json"))
 	require.Equal(t, "topology endless is inactive\n", s.is("deactivate endless"))
 	require.Contains(t, s.is("status"), "endless  3  at-least-once  inactive  TIME  3  1  -\n")
 	require.Equal(t, "topology endless is active\n", s.is("activate endless"))

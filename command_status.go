@@ -3,6 +3,7 @@ package egret
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -59,7 +60,20 @@ type componentJSON struct {
 	Tasks     int    `json:"tasks"`
 	Silent    int    `json:"silent,omitempty"` // tasks whose node has said nothing yet
 	countsJSON
-	By []string `json:"throttled_by,omitempty"`
+	By      []string `json:"throttled_by,omitempty"`
+	counted bool     // false: nobody was asked what its tasks do, or has answered
+}
+
+// MarshalJSON leaves out counts that nobody was asked for: they are not 0.
+func (c componentJSON) MarshalJSON() ([]byte, error) {
+	if !c.counted {
+		return json.Marshal(struct {
+			Component string `json:"component"`
+			Tasks     int    `json:"tasks"`
+		}{c.Component, c.Tasks})
+	}
+	type plain componentJSON // without this method
+	return json.Marshal(plain(c))
 }
 
 // A taskJSON is one task.
@@ -214,6 +228,9 @@ func topologyOf(sub *cluster.Submission) topologyJSON {
 func (x *topologyJSON) count(sub *cluster.Submission, s *node.Stats, of func(cluster.Home) string, perTask bool) {
 	if s == nil {
 		return
+	}
+	for i := range x.Components {
+		x.Components[i].counted = true
 	}
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
