@@ -60,9 +60,6 @@ func (p *Process) Depart(ctx context.Context) error {
 	case others == 0:
 		return nil
 	}
-	if left, of := quorumWithout(v, p.self.Node); slices.Contains(v.Voters, p.self.Node) && 2*left <= of && of > 2 {
-		p.log.Warn(fmt.Sprintf("when this node has gone there is no quorum: %d of %d voters are left. What runs goes on, and nothing can be changed until another voter is back", left, of))
-	}
 	p.gossip.Depart()
 	leaving, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
@@ -117,6 +114,7 @@ func (p *Process) moveAway(ctx context.Context, drained bool) error {
 				p.log.Warn("this node goes, and the others may take it for dead: " + err.Error())
 			}
 			p.dismissed(ctx)
+			p.warnOfQuorum(ctx)
 			return nil
 		}
 		if !pause(ctx) {
@@ -130,6 +128,18 @@ func (p *Process) moveAway(ctx context.Context, drained bool) error {
 func (p *Process) someStay(ctx context.Context) bool {
 	v, err := p.view(ctx)
 	return err != nil || slices.ContainsFunc(v.Members, func(m node.MemberView) bool { return m.Alive && m.Home != p.self.Home && !m.Departs })
+}
+
+// warnOfQuorum says that this node takes the quorum with it, if it still has a vote: the
+// others have not agreed yet that it has none, nor that those which are gone have none.
+func (p *Process) warnOfQuorum(ctx context.Context) {
+	v, err := p.view(ctx)
+	if err != nil || !slices.Contains(v.Voters, p.self.Node) {
+		return
+	}
+	if left, of := quorumWithout(v, p.self.Node); 2*left <= of {
+		p.log.Warn(fmt.Sprintf("when this node has gone there is no quorum: %d of %d voters are left. What runs goes on, and nothing can be changed until another voter is back", left, of))
+	}
 }
 
 // quorumWithout returns how many voters are alive beside a node, and of how many. The

@@ -3,9 +3,11 @@ package process
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -220,6 +222,69 @@ func TestFounderLeaves(t *testing.T) {
 	require.Nil(t, answer.Error)
 	until(t, b, "it is done", func(v *node.View) bool { return len(v.Submissions) == 1 && v.Submissions[0].Status == cluster.Done })
 }
+
+// A node that leaves warns of the quorum if it is lost by that, and not if a voter that is gone
+// loses its vote first.
+func TestLeaveAndQuorum(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		votes bool // the other two may vote
+	}{{"the dead one is demoted", true}, {"no other keeps data", false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			var mu sync.Mutex
+			var said strings.Builder
+			log := slog.New(slog.NewTextHandler(writer(func(b []byte) { mu.Lock(); said.Write(b); mu.Unlock() }), &slog.HandlerOptions{Level: slog.LevelWarn}))
+			data := func() string {
+				if !tt.votes {
+					return ""
+				}
+				return t.TempDir()
+			}
+			first := start(t, Config{Data: t.TempDir(), Pace: cluster.Quick, Logger: log})
+			leaves := first
+			if tt.votes {
+				leaves = start(t, Config{Data: t.TempDir(), Pace: cluster.Quick, Join: []string{first.Addr()}, Logger: log})
+			}
+			dies, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Data: data(), Pace: cluster.Quick, Join: []string{first.Addr()}})
+			require.NoError(t, err)
+			if !tt.votes {
+				t.Cleanup(func() { require.NoError(t, dies.Close()) })
+			}
+			want := 1
+			if tt.votes {
+				want = 3
+				until(t, first, "all are there", func(v *node.View) bool { return len(v.Members) == 3 && len(first.keeper.Servers()) == 3 })
+				for _, p := range []*Process{leaves, dies} {
+					done := make(chan error, 1)
+					first.keeper.AddVoter(p.self.Node, p.Addr(), func(err error) { done <- err })
+					require.NoError(t, <-done)
+				}
+			}
+			until(t, leaves, "they vote", func(v *node.View) bool {
+				return len(v.Voters) == want && len(v.Members) > 1 && len(v.Nodes) == len(v.Members)
+			})
+			if tt.votes {
+				require.NoError(t, dies.Close())
+				until(t, leaves, "one is dead", func(v *node.View) bool {
+					return slices.ContainsFunc(v.Members, func(m node.MemberView) bool { return m.Node == dies.self.Node && !m.Alive })
+				})
+			}
+			require.NoError(t, leaves.Depart(t.Context()))
+			mu.Lock()
+			defer mu.Unlock()
+			if tt.votes {
+				require.NotContains(t, said.String(), "there is no quorum")
+				require.Equal(t, []cluster.NodeID{first.self.Node}, first.voters())
+			} else {
+				require.Contains(t, said.String(), "when this node has gone there is no quorum: 0 of 1 voters are left")
+			}
+		})
+	}
+}
+
+type writer func([]byte)
+
+func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
 
 // One that was drained by command stays: who leaves beside it does not go with its tasks.
 func TestDepartBesideDrained(t *testing.T) {
