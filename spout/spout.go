@@ -69,7 +69,9 @@ type Sifter interface {
 // A Committer is a Source that wants to know that everything before a position of
 // a split is done. Commit is not called on the task's turn and may wait a while: no
 // other one of the split is called before it has returned. One that does not return
-// before the end of a run is left behind, and its source hears of no later position.
+// before the end of a run is left behind, and its source hears of no later position. In an
+// exactly-once topology nobody calls it: how far each split is done is in the record of its
+// batches.
 type Committer interface {
 	Commit(ctx context.Context, split Split, position string) error
 }
