@@ -603,7 +603,7 @@ func TestJoinAnotherCluster(t *testing.T) {
 	code, out, errs := runLine(tops, "node", "--listen", "127.0.0.1:0", "--data", dir, "--join", n.addr)
 	require.Equal(t, ExitRefused, code, errs)
 	require.Empty(t, out)
-	for _, text := range []string{"data directory " + dir + " belongs to cluster " + id + " and joins no other: give an empty --data to join one, or no --join", "belongs to cluster " + other} {
+	for _, text := range []string{"data directory " + dir + " belongs to cluster " + id + ", and the node to join to cluster " + other + ": give an empty --data to join that, or no --join"} {
 		require.Contains(t, errs, text)
 	}
 	require.NotContains(t, errs, ": joined")

@@ -54,19 +54,28 @@ tasks; it is not started again. Their data is removed at the end.`,
 
 // A child is a node that is a process of its own.
 type child struct {
-	name  string
-	cmd   *exec.Cmd
-	up    bool          // it has said that it is a node of the cluster; read when it has ended
-	last  string        // line that it has written of what is wrong; so is this
-	ended chan struct{} // closed when it has
-	err   error         // how
+	name   string
+	cmd    *exec.Cmd
+	member chan struct{} // closed when it has said that it is a node of a cluster
+	last   string        // line that it has written of what is wrong; read when it has ended
+	ended  chan struct{} // closed when it has
+	err    error         // how
+}
+
+func (n *child) isMember() bool {
+	select {
+	case <-n.member:
+		return true
+	default:
+		return false
+	}
 }
 
 // failed returns why a node has never been one of the cluster, if that is so and nobody has
 // killed it: then the others would wait for it for ever, or try what it does in vain.
 func (n *child) failed() error {
 	e, is := errors.AsType[*exec.ExitError](n.err)
-	if n.up || !is || !e.Exited() {
+	if n.isMember() || !is || !e.Exited() {
 		return nil
 	}
 	return &codedError{e.ExitCode(), fmt.Errorf("node %s could not start: %s", n.name, n.last)}
@@ -130,6 +139,16 @@ func (o *devOptions) run(c *cobra.Command, topologies []*topology.Topology) (err
 			return &runError{err}
 		}
 		all = append(all, n)
+		if i > 0 {
+			continue
+		}
+		select { // or the others would ask where nobody listens yet
+		case <-n.member:
+		case <-n.ended: // see below
+		case <-interrupted:
+			out.print("interrupted: ending all nodes")
+			return nil
+		}
 	}
 	out.print(fmt.Sprintf(`%s on this machine; in another terminal:
   export %s=%s
@@ -154,7 +173,7 @@ func (o *devOptions) run(c *cobra.Command, topologies []*topology.Topology) (err
 
 // startChild starts a node, whose output appears with its name before each line.
 func startChild(self, name string, args []string, stdout, stderr *lines, deaths chan<- *child) (*child, error) {
-	n := &child{name: name, cmd: exec.Command(self, args...), ended: make(chan struct{})}
+	n := &child{name: name, cmd: exec.Command(self, args...), member: make(chan struct{}), ended: make(chan struct{})}
 	apart(n.cmd)
 	outs, err := n.cmd.StdoutPipe()
 	if err != nil {
@@ -175,7 +194,9 @@ func startChild(self, name string, args []string, stdout, stderr *lines, deaths 
 				if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "Try: ") {
 					n.last = line
 				}
-				n.up = n.up || strings.HasPrefix(line, "node ") && strings.Contains(line, " of cluster ") // see nodeOptions.run
+				if !n.isMember() && strings.HasPrefix(line, "node ") && strings.Contains(line, " of cluster ") { // see nodeOptions.run
+					close(n.member)
+				}
 			})
 		})
 		reading.Wait() // before Wait, which closes the pipes

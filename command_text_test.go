@@ -151,10 +151,10 @@ func TestMembersSayWhatToDo(t *testing.T) {
 // that was up has not.
 func TestChildThatCannotStart(t *testing.T) {
 	err := exec.Command(os.Args[0], "-no-such-flag").Run()
-	n := child{name: "n1", last: "greet: http: address already in use", err: err}
+	n := child{name: "n1", last: "greet: http: address already in use", err: err, member: make(chan struct{})}
 	require.EqualError(t, n.failed(), "node n1 could not start: greet: http: address already in use")
 	require.Equal(t, 2, exitCode(n.failed()))
-	n.up = true
+	close(n.member)
 	require.NoError(t, n.failed())
-	require.NoError(t, (&child{err: errors.New("exit status 0")}).failed())
+	require.NoError(t, (&child{member: make(chan struct{}), err: errors.New("exit status 0")}).failed())
 }

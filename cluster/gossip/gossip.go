@@ -126,7 +126,7 @@ func Start(c Config) (*Gossip, error) {
 	joined, err := g.join(c.Join)
 	wait.Wait()
 	if joined == 0 && errors.Is(err, ErrForeign) {
-		return nil, errors.Join(err, g.Shutdown())
+		return nil, errors.Join(&ForeignError{g.view.other(), c.Cluster}, g.Shutdown())
 	}
 	joined, err = joined+known, errors.Join(err, old)
 	if joined == 0 && c.MustJoin {

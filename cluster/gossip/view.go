@@ -30,8 +30,9 @@ type view struct {
 	wake func()
 
 	mu      sync.Mutex
-	me      meta // what this node says of itself
-	adopted bool // me.Cluster came from another node, and its owner has not been told
+	me      meta   // what this node says of itself
+	adopted bool   // me.Cluster came from another node, and its owner has not been told
+	foreign string // the last cluster that a node was of which this one does not belong to
 	known   map[cluster.NodeID]*sighting
 	claims  map[cluster.NodeID]time.Time // since when a node is claimed by two addresses
 	said    map[string]bool              // of refusals
@@ -116,11 +117,29 @@ func (v *view) stranger(name, addr string, m meta) error {
 		v.wake()
 		return nil
 	}
+	v.foreign = m.Cluster
 	err := fmt.Errorf("node %s at %s belongs to cluster %s, and this node to cluster %s: %s."+
 		" Start one of the two with an empty data directory to have it in the other's cluster", name, addr, m.Cluster, v.me.Cluster, twoClusters)
 	v.refuse("cluster "+name, err.Error())
 	return err
 }
+
+// other returns the last cluster that this node does not belong to.
+func (v *view) other() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.foreign
+}
+
+// A ForeignError is an ErrForeign that says which clusters the two are of.
+type ForeignError struct{ Other, Own string }
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("the node to join belongs to cluster %s, and this node to cluster %s", e.Other, e.Own)
+}
+
+// Unwrap returns ErrForeign.
+func (e *ForeignError) Unwrap() error { return ErrForeign }
 
 // NotifyMerge is asked before states are exchanged to join.
 func (v *view) NotifyMerge(peers []*memberlist.Node) error {

@@ -187,11 +187,17 @@ func (p *Process) startGossip() error {
 		},
 	})
 	p.gossip = g
-	if errors.Is(err, ErrForeign) {
-		err = fmt.Errorf("data directory %s belongs to cluster %s and joins no other: give an empty --data to join one, or no --join to go on in its own (%w)", c.Data, p.id.Cluster(), err)
+	if foreign, is := errors.AsType[*gossip.ForeignError](err); is {
+		err = &foreignError{fmt.Sprintf("data directory %s belongs to cluster %s, and the node to join to cluster %s: give an empty --data to join that, or no --join to go on in its own", c.Data, p.id.Cluster(), foreign.Other)}
 	}
 	return err
 }
+
+// A foreignError is an ErrForeign with a text of its own.
+type foreignError struct{ text string }
+
+func (e *foreignError) Error() string { return e.text }
+func (e *foreignError) Unwrap() error { return ErrForeign }
 
 // membersChanged passes the membership on; nil: what is known already.
 func (p *Process) membersChanged(all []cluster.Member) {
