@@ -59,7 +59,7 @@ var house = map[string]room{
 	"bolt":  {contracts, true, "amount tuple metrics mutation"},
 
 	"topology": {plans, true, "amount tuple spout bolt"},
-	"trident":  {plans, true, "tuple spout bolt topology state"},
+	"trident":  {plans, true, "tuple spout bolt topology state mutation"},
 	"graph":    {plans, false, "topology"},
 	"view":     {plans, false, "amount tuple metrics topology graph"},
 
@@ -87,7 +87,7 @@ var house = map[string]room{
 	"chaos/sim":      {hosts, true, "mutation chaos amount tuple metrics actor spout bolt state topology acker batch broker cluster task node"},
 
 	// Places for states, and the tests that they all pass.
-	"state/memory":    {hosts, true, "tuple state"},
+	"state/memory":    {hosts, true, "tuple state mutation"},
 	"state/pebble":    {hosts, true, "tuple state"},
 	"state/postgres":  {hosts, true, "tuple state"},
 	"state/statetest": {hosts, true, "tuple state"},

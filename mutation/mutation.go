@@ -119,6 +119,14 @@ const (
 	FailAtOnce
 	DeathsCount
 
+	// What package trident and its stores do with what batches change.
+
+	PrevLost
+	CacheKept
+	SecondReplaces
+	AgainWritten
+	MemoryKeepsUndone
+
 	// What tasks, stores and the record do with batches.
 
 	EpochUncompared
@@ -241,6 +249,11 @@ var names = [end]struct{ name, doc string }{
 
 	EpochUncompared:      {"epoch-uncompared", "T9: the record takes an entry of a coordinator that was replaced"},
 	GapIsRepeat:          {"gap-is-repeat", "T16: a store takes a batch behind one that it has nothing of for one that it has"},
+	PrevLost:             {"prev-lost", "T12: an opaque state writes a value without the one before it"},
+	CacheKept:            {"cache-kept", "T12: values that a batch has read or written are still believed in the next round"},
+	SecondReplaces:       {"second-replaces", "the second element of a key in a batch takes the place of what was made of the first"},
+	AgainWritten:         {"again-written", "T13: a transactional state changes a value again by a batch that has changed it"},
+	MemoryKeepsUndone:    {"memory-keeps-undone", "T12: a state in memory does not undo what was written of a batch that comes again"},
 	UndoLeftOut:          {"undo-left-out", "T12: what was written of a batch that comes again is not undone"},
 	FenceUncompared:      {"fence-uncompared", "T11: a store takes writes of an attempt that is over"},
 	UpdateFromRow:        {"update-from-row", "T12: the second change of a key in a batch begins where the batch began"},
@@ -288,7 +301,10 @@ func (m Mutation) Doc() string { return names[m].doc }
 func (m Mutation) Nodes() bool { return m >= StaleReport && m < end }
 
 // Batches reports whether m is one of the coordinator of batches.
-func (m Mutation) Batches() bool { return m >= CommitUnwritten && m < EpochUncompared }
+func (m Mutation) Batches() bool { return m >= CommitUnwritten && m < PrevLost }
+
+// States reports whether m is one of package trident and its stores.
+func (m Mutation) States() bool { return m >= PrevLost && m < EpochUncompared }
 
 // Exact reports whether m is one of what tasks, stores and the record do with batches.
 func (m Mutation) Exact() bool { return m >= EpochUncompared && m < StaleReport }

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/state"
 	"github.com/egretstream/egret/tuple"
 )
@@ -113,7 +114,9 @@ func (k *keeper[K, A, V]) open(ctx context.Context, task *bolt.Task) (err error)
 func (k *keeper[K, A, V]) close() error { return k.store.Close() }
 
 func (k *keeper[K, A, V]) join(ctx context.Context, j *bolt.Join) error {
-	k.cache.clear() // an undone value may be in it
+	if !mutation.Is(mutation.CacheKept) {
+		k.cache.clear() // an undone value may be in it
+	}
 	k.fence, k.next, k.behind = j.Fence, j.Committed+1, tuple.Groups{}
 	ahead, err := k.store.Join(ctx, &state.Join{Fence: j.Fence, Groups: k.own, Committed: j.Committed, Last: j.Last,
 		Undo: k.st.kind == Opaque, Fixed: k.st.kind != Opaque && (j.Fixed || k.again)})
@@ -174,7 +177,7 @@ func (k *keeper[K, A, V]) commit(ctx context.Context, b tuple.BatchID) (done bol
 		if r.tx > b.Tx || r.tx == b.Tx && k.st.kind == Opaque {
 			return done, bolt.Reject(k.st.about(fmt.Errorf("key %s was changed by batch %d, which is not committed: %w", k.show(r.key), r.tx, state.ErrLost)))
 		}
-		if r.tx == b.Tx && k.st.kind == Transactional {
+		if r.tx == b.Tx && k.st.kind == Transactional && !mutation.Is(mutation.AgainWritten) {
 			c.values = append(c.values, r.value)
 			continue
 		}
@@ -190,7 +193,7 @@ func (k *keeper[K, A, V]) commit(ctx context.Context, b tuple.BatchID) (done bol
 			}
 		}
 		change := state.Change{Key: r.key, Row: state.Row{Tx: b.Tx, Value: bytes}}
-		if k.st.kind == Opaque {
+		if k.st.kind == Opaque && !mutation.Is(mutation.PrevLost) {
 			change.Prev = r.bytes
 		}
 		w.Rows = append(w.Rows, change)

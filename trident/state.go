@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/state"
 )
 
@@ -142,7 +143,7 @@ func keep[K comparable, T, A, V any](s *Stream[Pair[K, T]], st *State[K, V], fir
 		t.keeper = k
 		t.opens, t.closes = append(t.opens, k.open), append(t.closes, k.close)
 		return func(p Pair[K, T]) {
-			if acc, isNew := k.batches.now.at(p.Key); isNew {
+			if acc, isNew := k.batches.now.at(p.Key); isNew || mutation.Is(mutation.SecondReplaces) {
 				*acc = first(p.Value)
 			} else {
 				*acc = add(*acc, p.Value)

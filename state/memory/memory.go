@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/state"
 	"github.com/egretstream/egret/tuple"
 )
@@ -89,7 +90,7 @@ func (t *table) Join(_ context.Context, j *state.Join) (ahead tuple.Groups, err 
 	}
 	for n := range j.Groups.All() {
 		g, left := &t.groups[n], j.Leaves(n, ahead.Has(n))
-		if ahead.Has(n) && j.Undo {
+		if ahead.Has(n) && j.Undo && !mutation.Is(mutation.MemoryKeepsUndone) {
 			g.undo(left.Tx)
 		}
 		g.fence, g.last = j.Fence, left
