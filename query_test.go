@@ -50,6 +50,7 @@ func TestQueryWithASecret(t *testing.T) {
 	defer func() {
 		code, _, errs := runLine([]*topology.Topology{greet(nil)}, "leave", "--node", n.addr, "--secret-file", secret)
 		require.Equal(t, ExitDone, code, errs)
+		<-n.ended
 	}()
 	names := trident.StateOf[string, int64]("names", nil, trident.Opaque)
 	for _, tt := range []struct {
