@@ -43,6 +43,7 @@ func TestClusterBatches(t *testing.T) {
 	s := &shell{t, tops, a.addr}
 	soon(t, func() bool { x := s.status(""); return x.Quorum && len(x.Nodes) == 2 })
 	s.is("submit spread")
+	soon(t, func() bool { return submissionOf(s, "spread").Nodes == 2 }) // beside local it may be on one: its tasks go where there are fewer
 	s.is("submit local")
 	batches := func(name string) *view.Batches {
 		all := s.status(name).Topologies
@@ -54,12 +55,13 @@ func TestClusterBatches(t *testing.T) {
 	for _, name := range []string{"spread", "local"} {
 		soon(t, func() bool { b := batches(name); return b.Now != nil && b.Last >= 5 })
 		b := batches(name)
-		require.Equal(t, map[string]int64{"start": 1}, b.Rounds)
-		require.Equal(t, "1.1", b.Now.Attempt)
+		require.NotEmpty(t, b.Rounds)
+		require.Zero(t, b.Rounds["death"]+b.Rounds["failure"])
+		require.Regexp(t, `^\d+\.\d+$`, b.Now.Attempt)
 		require.Positive(t, b.Latency.Count)
 	}
-	require.Equal(t, []int{2, 1}, []int{submissionOf(s, "spread").Nodes, submissionOf(s, "local").Nodes})
-	require.Regexp(t, `batches: \d+ committed last, attempt 1\.1, running.*\n(  \d+ is .*\n)*committed here: [\d,]+ messages, in p50 \S+, p99 \S+ from the beginning of their batch; rounds: 1 start\n`, s.is("status spread"))
+	require.Equal(t, 1, submissionOf(s, "local").Nodes)
+	require.Regexp(t, `batches: \d+ committed last, attempt \d+\.\d+, running.*\n(  \d+ is .*\n)*committed here: [\d,]+ messages, in p50 \S+, p99 \S+ from the beginning of their batch; rounds: \d+ \S.*\n`, s.is("status spread"))
 	code, _, errs := s.run("rebalance spread --parallel coordinator=2")
 	require.NotEqual(t, ExitDone, code)
 	require.Contains(t, errs, `component "coordinator" has one task, always`)
@@ -71,7 +73,7 @@ func TestClusterBatches(t *testing.T) {
 	was := batches("spread").Last
 	soon(t, func() bool { return batches("spread").Last > was })
 	s.is("rebalance spread --parallel counts=3")
-	soon(t, func() bool { b := batches("spread"); return b.Last > was && b.Rounds["moved"] == 1 })
+	soon(t, func() bool { b := batches("spread"); return b.Last > was && b.Rounds["moved"] >= 1 })
 	tasks := submissionOf(s, "local").Tasks + 1
 	s.is("rebalance local --parallel counts=3")
 	soon(t, func() bool { x := submissionOf(s, "local"); return x.Waiting == "" && x.Tasks == tasks })
@@ -87,7 +89,8 @@ func TestClusterBatches(t *testing.T) {
 	at := apiOf(t, a)
 	e, refused := at.act(view.Action{Do: "drain", Node: seat, Preview: true})
 	require.Empty(t, refused)
-	require.Regexp(t, "^"+seat+": .* to other nodes, when nothing is open, and it gets no others; "+stay+"$", e.Text)
+	// It may have none of spread any more, since the other node has fewer tasks.
+	require.Regexp(t, "^"+seat+": (.* to other nodes, when nothing is open, and it gets no others|it gets no other tasks); "+stay+"$", e.Text)
 	code, out, errs := s.run("drain --wait " + seat)
 	require.Equal(t, ExitDone, code, errs)
 	require.Contains(t, out, "node "+seat+" has no tasks but those that stay\n")
