@@ -98,7 +98,8 @@ type Commit struct {
 	Positions []Position `json:"positions"`
 }
 
-// Finish ends a run as done, failed, or, if it was stopping, stopped. It stays visible with its last plan until its
+// Finish ends a run as done, failed, or, if it was stopping, stopped. It stays visible with
+// its last plan until its
 // name is submitted again or forgotten.
 type Finish struct {
 	Topology string    `json:"topology"`

@@ -32,7 +32,7 @@ type view struct {
 	mu      sync.Mutex
 	me      meta   // what this node says of itself
 	adopted bool   // me.Cluster came from another node, and its owner has not been told
-	foreign string // the last cluster that a node was of which this one does not belong to
+	foreign string // the last other cluster that a node was of
 	known   map[cluster.NodeID]*sighting
 	claims  map[cluster.NodeID]time.Time // since when a node is claimed by two addresses
 	said    map[string]bool              // of refusals
@@ -124,7 +124,7 @@ func (v *view) stranger(name, addr string, m meta) error {
 	return err
 }
 
-// other returns the last cluster that this node does not belong to.
+// other returns the last other cluster that a node was of; "": none was.
 func (v *view) other() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
