@@ -18,8 +18,9 @@ const words = {
 };
 
 // buttons are those of a topology, for who may act. One that makes no sense now says why.
+// One that has ended is in a cluster until it is killed: its positions are kept.
 export function buttons(place, d, who) {
-  const all = !who.act || d.ended ? [] : !d.cluster ? ["stop", "kill"] : [d.status === "inactive" ? "activate" : "deactivate", d.status === "changing" ? "cancel" : "rebalance", "stop", "kill"];
+  const all = !who.act || (d.ended && !d.cluster) ? [] : d.ended ? ["kill"] : !d.cluster ? ["stop", "kill"] : [d.status === "inactive" ? "activate" : "deactivate", d.status === "changing" ? "cancel" : "rebalance", "stop", "kill"];
   const why = (word) => (d.cluster && !d.quorum ? "Nothing can be changed without a quorum" : d.status === "ending" && (d.cluster || word === "stop") ? "It is ending already" : d.status === "stopping" && word !== "kill" ? "It is stopping already" : d.status === "waiting" && word === "rebalance" ? "It does not run yet" : null);
   const key = all.map((word) => word + (why(word) ?? "")).join("\n");
   if (place.dataset.key !== key) {
