@@ -42,10 +42,12 @@ type testNode struct {
 
 var nodeLine = regexp.MustCompile(`node (127\.0\.0\.1:\d+) \(id [0-9a-f]{16}, boot \d+\) of cluster [0-9a-f]{16}: .*\n`)
 
+// startNode starts a node in this process. Its pace is calm: several of them share a busy
+// processor, and one that waits for it would be taken for dead, and its tasks begin anew.
 func startNode(t *testing.T, tops []*topology.Topology, args ...string) *testNode {
 	t.Helper()
 	n := &testNode{screen: newScreen(), ended: make(chan struct{})}
-	args = append([]string{"node", "--listen", "127.0.0.1:0", "--pace", "quick", "--stop-timeout", "5s"}, args...)
+	args = append([]string{"node", "--listen", "127.0.0.1:0", "--stop-timeout", "5s"}, args...)
 	go func() { // ends with the node, which the cleanup waits for
 		defer close(n.ended)
 		n.code = execute(tops, args, strings.NewReader(""), io.Discard, n.screen)
@@ -451,7 +453,7 @@ func TestClusterWithoutQuorum(t *testing.T) {
 	tops := []*topology.Topology{endless()}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	only, err := process.Start(ctx, process.Config{Listen: "127.0.0.1:0", Data: t.TempDir(), Name: "a", Pace: cluster.Quick, Program: newNodeProgram(tops, "", slog.Default()).program()})
+	only, err := process.Start(ctx, process.Config{Listen: "127.0.0.1:0", Data: t.TempDir(), Name: "a", Program: newNodeProgram(tops, "", slog.Default()).program()})
 	require.NoError(t, err)
 	b := startNode(t, tops, "--data", t.TempDir(), "--name", "b", "--join", only.Addr()) // it will vote, but not yet
 	s := &shell{t, tops, b.addr}

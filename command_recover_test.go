@@ -27,7 +27,7 @@ func TestRecover(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for _, dir := range dirs {
-		p, err := process.Start(ctx, process.Config{Listen: "127.0.0.1:0", Data: dir, Join: first, Pace: cluster.Quick, Program: newNodeProgram(tops, "", slog.New(slog.DiscardHandler)).program()})
+		p, err := process.Start(ctx, process.Config{Listen: "127.0.0.1:0", Data: dir, Join: first, Program: newNodeProgram(tops, "", slog.New(slog.DiscardHandler)).program()})
 		require.NoError(t, err)
 		nodes = append(nodes, p)
 		first = []string{nodes[0].Addr()}

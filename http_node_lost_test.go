@@ -20,7 +20,7 @@ func TestErrorsOfADeadNode(t *testing.T) {
 	tops := []*topology.Topology{endless()}
 	a := startNode(t, tops, "--data", t.TempDir(), "--name", "a")
 	b, err := process.Start(t.Context(), process.Config{
-		Listen: "127.0.0.1:0", Data: t.TempDir(), Name: "b", Join: []string{a.addr}, Pace: cluster.Quick, Program: newNodeProgram(tops, "", slog.New(slog.DiscardHandler)).program(),
+		Listen: "127.0.0.1:0", Data: t.TempDir(), Name: "b", Join: []string{a.addr}, Program: newNodeProgram(tops, "", slog.New(slog.DiscardHandler)).program(),
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)

@@ -21,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/bolt"
-	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/node/process"
 	"github.com/egretstream/egret/spout"
 	"github.com/egretstream/egret/topology"
@@ -304,7 +303,7 @@ func TestAPIWithoutQuorum(t *testing.T) {
 	tops := []*topology.Topology{endless()}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	only, err := process.Start(ctx, process.Config{Listen: "127.0.0.1:0", Data: t.TempDir(), Name: "a", Pace: cluster.Quick, Program: newNodeProgram(tops, "", slog.Default()).program()})
+	only, err := process.Start(ctx, process.Config{Listen: "127.0.0.1:0", Data: t.TempDir(), Name: "a", Program: newNodeProgram(tops, "", slog.Default()).program()})
 	require.NoError(t, err)
 	b := startNode(t, tops, "--data", t.TempDir(), "--name", "b", "--join", only.Addr()) // it will vote, but not yet
 	s := &shell{t, tops, b.addr}
@@ -338,8 +337,8 @@ func TestAPIWithoutQuorum(t *testing.T) {
 // A node that is stopped is silent, and what the others have is shown all the same.
 func TestAPIWithFrozenNode(t *testing.T) {
 	tops := []*topology.Topology{endless()}
-	a := startNode(t, tops, "--data", t.TempDir(), "--name", "a", "--pace", "calm")
-	p, _, _ := startProcess(t, nodeLine.String(), "node", "--listen", "127.0.0.1:0", "--name", "z", "--join", a.addr, "--pace", "calm")
+	a := startNode(t, tops, "--data", t.TempDir(), "--name", "a")
+	p, _, _ := startProcess(t, nodeLine.String(), "node", "--listen", "127.0.0.1:0", "--name", "z", "--join", a.addr)
 	at := apiOf(t, a)
 	soon(t, func() bool { o := at.overview(); return len(o.Nodes) == 2 && o.Nodes[1].Up > 0 })
 	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))

@@ -93,7 +93,7 @@ func TestDeadLettersOfACluster(t *testing.T) {
 func TestStatusWatch(t *testing.T) {
 	tops := []*topology.Topology{endless()}
 	begin := func(listen string) *process.Process {
-		p, err := process.Start(t.Context(), process.Config{Listen: listen, Name: "a", Pace: cluster.Quick, Program: newNodeProgram(tops, "", slog.Default()).program()})
+		p, err := process.Start(t.Context(), process.Config{Listen: listen, Name: "a", Program: newNodeProgram(tops, "", slog.Default()).program()})
 		require.NoError(t, err)
 		return p
 	}

@@ -39,8 +39,8 @@ func startProcess(t *testing.T, until string, args ...string) (*exec.Cmd, *scree
 // A page by a node that is stopped goes on by another one, also what goes on while it is
 // looked at; without any node it says so.
 func TestUI(t *testing.T) {
-	a := startNode(t, []*topology.Topology{endless()}, "--data", t.TempDir(), "--name", "a", "--pace", "calm")
-	z, _, found := startProcess(t, nodeLine.String(), "node", "--listen", "127.0.0.1:0", "--name", "z", "--join", a.addr, "--pace", "calm")
+	a := startNode(t, []*topology.Topology{endless()}, "--data", t.TempDir(), "--name", "a")
+	z, _, found := startProcess(t, nodeLine.String(), "node", "--listen", "127.0.0.1:0", "--name", "z", "--join", a.addr)
 	y, errs, page := startProcess(t, `page: http://(\S+) \(of cluster [0-9a-f]{16}, by node `+regexp.QuoteMeta(found[1])+`\)\n`, "ui", "--http", "127.0.0.1:0", "--node", found[1])
 	at := &api{t, page[1], &http.Client{Timeout: 30 * time.Second}}
 	defer at.client.CloseIdleConnections()
