@@ -26,6 +26,8 @@ type Recorder struct {
 	closed   bool
 	times    []uint8 // executions by number, up to 255
 	splits   int
+	start    time.Duration // when the first numbers of all splits are due
+	every    time.Duration // and the next ones; 0: nothing is ever due
 	distinct int64
 	all      int64
 	windows  []int64 // first executions
@@ -55,6 +57,7 @@ type mark struct {
 	high    []int64
 	late    int64         // executions of numbers from before
 	last    time.Duration // the last of them, 0: none
+	overdue time.Duration // the last execution of an overdue number, 0: none
 	again   int64         // executions of what had been executed already
 	before  int64         // distinct, at that moment
 	longest gap
@@ -62,6 +65,10 @@ type mark struct {
 
 // shortest is the least gap that is remembered.
 const shortest = 50 * time.Millisecond
+
+// overdue is how late a number is that was held up: by nodes that nobody knew to be gone when
+// it was due, which is some time after the deed. Moving a task takes less.
+const overdue = time.Second
 
 // StartRecorder starts one for so many numbers, at an address.
 func StartRecorder(addr string, messages int64, splits int) (*Recorder, error) {
@@ -76,6 +83,13 @@ func StartRecorder(addr string, messages int64, splits int) (*Recorder, error) {
 
 // Addr is where it is told.
 func (r *Recorder) Addr() string { return r.listener.Addr().String() }
+
+// due says when the numbers are due from which splits are read.
+func (r *Recorder) due(start time.Time, rate int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.start, r.every = start.Sub(r.began), time.Second*time.Duration(r.splits)/time.Duration(rate)
+}
 
 func (r *Recorder) now() time.Duration { return time.Since(r.began) }
 
@@ -191,6 +205,9 @@ func (r *Recorder) executed(text []byte) error {
 		if ordinal <= m.high[split] || at < m.at {
 			m.late++
 			m.last = now
+		}
+		if r.every > 0 && now-(r.start+time.Duration(ordinal)*r.every) > overdue {
+			m.overdue = now
 		}
 	}
 	for int(now/window) >= len(r.windows) {

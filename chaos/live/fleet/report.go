@@ -19,9 +19,11 @@ type Part struct {
 	Took time.Duration `json:"took_ns"` // until it was done
 	Err  string        `json:"error,omitempty"`
 	// Late is how many executions there were of numbers that were under way, or had been
-	// executed before; Recovered the time to the last of them.
+	// executed before; Recovered the time to the last of them, or of those that became due
+	// later and were held up. Held says that this was so until the next part began.
 	Late      int64         `json:"late"`
 	Recovered time.Duration `json:"recovered_ns"`
+	Held      bool          `json:"held,omitempty"`
 	Again     int64         `json:"again"`          // executed although they had been before
 	Gap       time.Duration `json:"longest_gap_ns"` // without a number for the first time
 	Before    float64       `json:"rate_before"`    // median of the 10 s before; below 0: not measured
@@ -40,6 +42,10 @@ const RateFloor = 0.8
 
 // leastRated is how long the rate after a deed must have been looked at.
 const leastRated = time.Second
+
+// recoverWithin is how long after a deed numbers may be held up: a hung node is noticed in
+// some seconds, and what it held up is done in some more.
+const recoverWithin = 10 * time.Second
 
 // slower reports whether the rate is not what it was before the deed.
 func (p *Part) slower() bool {
@@ -92,6 +98,9 @@ func (r *Report) Failed() error {
 	for _, p := range r.Parts {
 		if p.Err != "" {
 			fail("%s: %s", p.What, p.Err)
+		}
+		if p.Held {
+			fail("%s: numbers are held up for more than %v, and %v later still", p.What, overdue, p.Recovered.Round(time.Second))
 		}
 		if p.slower() {
 			fail("%s: the rate after it is %.2f of that before, and %.1f is the least (%s and %s a second)", p.What, p.After/p.Before, RateFloor, rate(p.After), rate(p.Before))
@@ -146,13 +155,15 @@ func (r *run) reportPart(p *Part, end time.Duration) {
 	m := *p.mark
 	r.recorder.mu.Unlock()
 	p.Late, p.Again, p.Gap = m.late, m.again, m.longest.to-m.longest.from
-	recovered := max(m.last, m.at)
+	recovered := max(m.last, m.overdue, m.at)
 	p.Recovered = recovered - m.at
 	p.Before = r.recorder.rate(max(r.began, m.at-10*time.Second), m.at)
 	// Nothing may have been under way, or it came first; and a deed may take longer.
 	from := max(recovered, m.longest.to, m.at+p.Took)
 	p.After = -1
-	if to := min(from+5*time.Second, end, r.recorder.last); to-from >= leastRated {
+	end = min(end, r.recorder.last)
+	p.Held = m.overdue > end-leastRated && end-m.at > recoverWithin
+	if to := min(from+5*time.Second, end); to-from >= leastRated {
 		p.After = r.recorder.rate(from, to)
 	}
 }
@@ -261,6 +272,6 @@ func (r *Report) printRecoveries(w io.Writer) {
 		}
 		slices.Sort(times)
 		at := func(q float64) time.Duration { return times[min(len(times)-1, int(q*float64(len(times))))] }
-		fmt.Fprintf(w, "\n%d times %s: from it to the last number that was under way p50 %v, p99 %v, least %v\n", len(times), what, ms(at(0.5)), ms(at(0.99)), ms(times[0]))
+		fmt.Fprintf(w, "\n%d times %s: from it to the last number that was under way or held up p50 %v, p99 %v, least %v\n", len(times), what, ms(at(0.5)), ms(at(0.99)), ms(times[0]))
 	}
 }

@@ -159,9 +159,11 @@ func (r *run) launch(ctx context.Context) error {
 func (r *run) submit(ctx context.Context, messages int64) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
+	start := time.Now().Add(time.Second) // when all tasks are there
+	r.recorder.due(start, r.Rate)
 	params := map[string][]string{
 		"recorder": {r.recorder.Addr()}, "splits": {strconv.Itoa(r.Splits)}, "rate": {strconv.Itoa(r.Rate)}, "messages": {strconv.FormatInt(messages, 10)},
-		"start": {time.Now().Add(time.Second).Format(time.RFC3339Nano)}, // when all tasks are there
+		"start": {start.Format(time.RFC3339Nano)},
 	}
 	plan, err := Numbers().Build(topology.Options{Params: params, Parallel: r.Parallel})
 	if err != nil {
