@@ -234,7 +234,7 @@ func refusal(r *cluster.Refusal) error {
 		code = ExitNoQuorum
 	case node.ErrFingerprint:
 		code = ExitFingerprint
-	case cluster.ErrRunning, cluster.ErrEnded, cluster.ErrStale, cluster.ErrNoNode, node.ErrBusy, node.ErrNotPlaced:
+	case cluster.ErrRunning, cluster.ErrEnded, cluster.ErrStale, cluster.ErrNoNode, cluster.ErrUnfit, node.ErrBusy, node.ErrNotPlaced:
 		code = ExitRefused
 	}
 	return &codedError{code, r}

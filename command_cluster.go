@@ -45,18 +45,14 @@ where it was: to begin anew, kill it first.
 			if err != nil {
 				return err
 			}
-			v, err := l.view(ctx)
-			if err != nil {
-				return err
-			}
 			a, err := l.ask(ctx, &node.Request{Op: node.OpSubmit, Topology: spec.Topology, Spec: spec})
 			if err != nil {
 				return err
 			}
 			said, text := map[string]any{"topology": spec.Topology, "run": a.Run}, fmt.Sprintf("topology %s is submitted, as run %d", spec.Topology, a.Run)
-			if old := submission(v, spec.Topology); old != nil && old.Status.Leaves() {
-				said["goes_on"] = old.Run
-				text += fmt.Sprintf(", and goes on where run %d was", old.Run)
+			if a.Before != 0 {
+				said["goes_on"] = a.Before
+				text += fmt.Sprintf(", and goes on where run %d was", a.Before)
 			}
 			return l.print(c, said, text+"\n")
 		})

@@ -27,13 +27,13 @@ func (u *Submit) apply(s *State, r *Result) error {
 	next := &Submission{Spec: u.Spec, Status: Active, Since: at, Submitted: at}
 	if old := s.Submission(u.Spec.Topology); old != nil {
 		if old.Status.Runs() {
-			return refuse(ErrRunning, "topology %q runs already, as run %d: kill it before it is submitted again", old.Topology, old.Run)
+			return refuse(ErrRunning, "topology %q runs already, as run %d: stop it first, to go on where it is, or kill it, to begin anew", old.Topology, old.Run)
 		}
 		if old.Status.Leaves() {
-			next.Positions, next.Record = old.Positions, old.Record
-			if next.Local && next.Record != nil {
-				next.Stays = old.Seat()
+			if err := next.goOn(old); err != nil {
+				return err
 			}
+			r.Before = old.Run
 		}
 	}
 	if err := s.give(r); err != nil {

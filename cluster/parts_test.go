@@ -78,6 +78,13 @@ func words() Spec {
 	}
 }
 
+// exactWords is words with a state, that of count.
+func exactWords() Spec {
+	s := words()
+	s.Components[2].State = true
+	return s
+}
+
 // plan puts the tasks of components on nodes 1 and 2 in turn.
 func plan(components []Component) *Plan {
 	p := &Plan{}

@@ -65,6 +65,21 @@ func (p Positions) Of(component string) iter.Seq[Position] {
 	}
 }
 
+// only returns the positions of components that are wanted; p itself if these are all.
+func (p Positions) only(wanted func(component string) bool) Positions {
+	var some []Position
+	for at := range p.All() {
+		if wanted(at.Component) {
+			some = append(some, at)
+		}
+	}
+	if len(some) == p.Len() {
+		return p
+	}
+	next, _ := Positions{}.with(some)
+	return next
+}
+
 // with returns p with others, which it sorts. One by an earlier life than that which
 // committed last is passed over (R12), and old counts these.
 func (p Positions) with(others []Position) (next Positions, old int) {

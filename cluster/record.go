@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/egretstream/egret/batch"
 )
@@ -57,6 +58,45 @@ func (s *Submission) has(component string) bool {
 	return false
 }
 
+// goOn takes over what a run before has left. A source that is not there any more has no
+// positions; a record of batches that does not fit is refused.
+func (s *Submission) goOn(old *Submission) error {
+	s.Positions = old.Positions.only(s.spout)
+	if old.Record == nil {
+		return nil
+	}
+	shape := batch.Shape{Dropped: s.Dropped}
+	for i := range s.Components {
+		c := &s.Components[i]
+		if c.Spout {
+			shape.Sources = append(shape.Sources, c.Name)
+		}
+		if c.State {
+			shape.States = append(shape.States, c.Name)
+		}
+		if c.FromHere {
+			shape.FromHere = append(shape.FromHere, c.Name)
+		}
+	}
+	dropped, misfit := old.Record.Fit(&shape)
+	if misfit != nil {
+		return refuse(ErrUnfit, "topology %q: the record of batches of run %d, of which %d is the last one, %s: give it the name that it had; %s; or kill the topology, and submit it with empty states",
+			s.Topology, old.Run, old.Record.Committed, misfit.What, misfit.Remedy)
+	}
+	if s.Record = old.Record; dropped != nil {
+		s.Record = old.Record.Without(dropped)
+	}
+	if s.Local {
+		s.Stays = old.Seat()
+	}
+	return nil
+}
+
+// spout reports whether there is a spout with a name.
+func (s *Submission) spout(component string) bool {
+	return slices.ContainsFunc(s.Components, func(c Component) bool { return c.Spout && c.Name == component })
+}
+
 // checkRecord returns why a record is none that a log can have led to.
 func (s *Submission) checkRecord(last uint32) string {
 	r := s.Record
@@ -67,7 +107,7 @@ func (s *Submission) checkRecord(last uint32) string {
 		return "its batches are coordinated by nobody that can be"
 	}
 	for _, component := range r.Components() {
-		if !s.has(component) {
+		if !s.has(component) && !slices.Contains(s.Dropped, component) {
 			return "there are batches of a component " + component
 		}
 	}

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -71,12 +73,59 @@ func TestBatchesOfTheNextRun(t *testing.T) {
 		}
 		m.must(Entry{Finish: &Finish{"words", run, status, "", clock}})
 		m.must(commits(1, 2)) // it was written before that was known
-		m.must(Entry{Submit: &Submit{words(), clock}})
+		m.must(Entry{Submit: &Submit{exactWords(), clock}})
 		m.refused(ErrStale, commits(1, 3))
 		if status != Done {
 			require.Equal(t, tuple.TxID(2), m.Submission("words").Record.Committed)
 		} else {
 			require.Nil(t, m.Submission("words").Record)
 		}
+	}
+}
+
+// Another version goes on with the record if it has its sources and states, or says what is
+// gone and what begins in the middle; else it is refused, and what was there stays.
+func TestBatchesOfTheNextVersion(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		version func(*Spec)
+		refused string
+		states  []string // that the record has then
+	}{
+		{"the same", func(*Spec) {}, "", []string{"count"}},
+		{"another source", func(s *Spec) { s.Components[0].Name = "rows" }, `has positions of source "lines", which the topology does not have: give it the name that it had; if it was left out on purpose, say Dropped("lines") in the definition; or kill the topology`, nil},
+		{"a source less", func(s *Spec) { s.Components[0].Name, s.Dropped = "rows", []string{"lines"} }, "", []string{"count"}},
+		{"another state", func(s *Spec) { s.Components[2].Name = "sum" }, `has batches of state "count"`, nil},
+		{"no state", func(s *Spec) { s.Components[2].State = false }, `has batches of state "count"`, nil},
+		{"a state less", func(s *Spec) {
+			s.Components[2].Name, s.Components[2].State, s.Dropped = "print", false, []string{"count"}
+		}, "", []string{}},
+		{"a state more", func(s *Spec) { s.Components[1].State = true }, `the record of batches of run 1, of which 1 is the last one, does not know state "split"`, nil},
+		{"a state that begins here", func(s *Spec) { s.Components[1].State, s.Components[1].FromHere = true, true }, "", []string{"count"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, run, epoch := running(t)
+			m.must(begins(1, tuple.NewIncarnation(epoch, 1)))
+			m.must(commits(1, 1))
+			m.must(Entry{SetStatus: &SetStatus{"words", run, Stopping, clock}})
+			m.must(Entry{Finish: &Finish{"words", run, Stopped, "", clock}})
+			version := exactWords()
+			tt.version(&version)
+			if tt.refused != "" {
+				require.Contains(t, m.refused(ErrUnfit, Entry{Submit: &Submit{version, clock}}), tt.refused)
+				require.Equal(t, Stopped, m.Submission("words").Status)
+				return
+			}
+			require.Equal(t, run, m.must(Entry{Submit: &Submit{version, clock}}).Before)
+			r := m.Submission("words").Record
+			require.Equal(t, tuple.TxID(1), r.Committed)
+			require.Equal(t, "7", r.Positions["lines"]["book"])
+			require.ElementsMatch(t, tt.states, slices.Collect(maps.Keys(r.Last)))
+			var again State
+			require.NoError(t, again.Restore([]byte(m.snapshot())))
+			back, err := again.Snapshot()
+			require.NoError(t, err)
+			require.Equal(t, m.snapshot(), string(back))
+		})
 	}
 }

@@ -13,6 +13,7 @@ const (
 	ErrStale   Reason = "stale"   // it was made for something that has changed since: look again
 	ErrInvalid Reason = "invalid" // it contradicts itself, or what it is for
 	ErrNoNode  Reason = "no-node" // no node may take tasks
+	ErrUnfit   Reason = "unfit"   // a version of a topology cannot go on from the one before
 	ErrFull    Reason = "full"    // a number has come to its end
 	ErrNewer   Reason = "newer"   // a newer version of Egret wrote it
 	ErrCorrupt Reason = "corrupt" // it cannot be read

@@ -32,10 +32,11 @@ type Unread struct {
 
 // A Result is what became of an entry.
 type Result struct {
-	Kind  string // of the entry, as in its JSON; empty if it is broken
-	Epoch uint32 // that was given to the run or the plan
-	Old   int    // positions that were passed over: an earlier life sent them
-	Err   error  // nil, or a *Refusal
+	Kind   string // of the entry, as in its JSON; empty if it is broken
+	Epoch  uint32 // that was given to the run or the plan
+	Before Run    // Submit: the run that this one goes on from; 0: none
+	Old    int    // positions that were passed over: an earlier life sent them
+	Err    error  // nil, or a *Refusal
 }
 
 // Apply takes the entry at an index of the log, each once and in order. The refused

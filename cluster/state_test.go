@@ -204,7 +204,7 @@ func TestStop(t *testing.T) {
 
 	other := words()
 	other.Fingerprint, other.Components = "of a later program", chain(1, 1, 1, 1)
-	other.Components[0].Name = "lines"
+	other.Components[0].Name, other.Components[0].Spout = "lines", true
 	second := Run(m.must(Entry{Submit: &Submit{other, clock}}).Epoch)
 	require.Equal(t, 2, m.Submission("words").Positions.Len())
 	require.Equal(t, Active, m.Submission("words").Status)
@@ -224,10 +224,28 @@ func TestStop(t *testing.T) {
 	require.Zero(t, m.Submission("words").Positions.Len())
 }
 
+// A source that another version does not have leaves no positions behind, so the state can be
+// restored with that version in it.
+func TestNextRunWithoutASource(t *testing.T) {
+	m, run, epoch := running(t)
+	life := tuple.NewIncarnation(epoch, 1)
+	m.must(Entry{Commit: &Commit{"words", run, positions("lines", life, "a", "b")}})
+	m.must(Entry{SetStatus: &SetStatus{"words", run, Stopping, clock}})
+	m.must(Entry{Finish: &Finish{"words", run, Stopped, "", clock}})
+	other := words()
+	other.Components[0].Name = "rows"
+	r := m.must(Entry{Submit: &Submit{other, clock}})
+	require.Equal(t, run, r.Before)
+	require.Zero(t, m.Submission("words").Positions.Len())
+	var again State
+	require.NoError(t, again.Restore([]byte(m.snapshot())))
+	require.Zero(t, m.must(Entry{Submit: &Submit{Spec{Topology: "other", Components: chain(1)}, clock}}).Before)
+}
+
 // Who goes on with states that one node has is placed there, whether it had a place itself
 // before it ended or not.
 func TestNextRunStaysWithItsStates(t *testing.T) {
-	local := words()
+	local := exactWords()
 	local.Local = true
 	for _, status := range []Status{Stopped, Failed} {
 		m, run, epoch := running(t)
@@ -259,7 +277,7 @@ func TestNextRunStaysWithItsStates(t *testing.T) {
 			require.Empty(t, m.Submission("words").only([]Candidate{{Home: Home{9, 1}}}))
 			end()
 		}
-		m.must(Entry{Submit: &Submit{words(), clock}})
+		m.must(Entry{Submit: &Submit{exactWords(), clock}})
 		require.Zero(t, m.Submission("words").Seat(), "its states are elsewhere now")
 	}
 }

@@ -92,15 +92,19 @@ type Spec struct {
 	// Local: states of it are in the memory or on the disk of the node where its tasks are,
 	// so all of them are on one node and stay there (T18).
 	Local bool `json:"local,omitempty"`
+	// Dropped are sources and states of earlier versions, which the record of batches may have.
+	Dropped []string `json:"dropped,omitempty"`
 }
 
-// A Component is what placing has to know of one.
+// A Component is what placing has to know of one, and the record of batches.
 type Component struct {
 	Name     string `json:"name"`
 	Parallel int    `json:"parallel"`
-	Spout    bool   `json:"spout,omitempty"` // a spout or a queue
-	One      bool   `json:"one,omitempty"`   // it has one task, always
-	To       []int  `json:"to,omitempty"`    // components that it sends to, all later ones
+	Spout    bool   `json:"spout,omitempty"`     // a spout or a queue
+	One      bool   `json:"one,omitempty"`       // it has one task, always
+	To       []int  `json:"to,omitempty"`        // components that it sends to, all later ones
+	State    bool   `json:"state,omitempty"`     // batches change its state,
+	FromHere bool   `json:"from_here,omitempty"` // which may begin in the middle of the input
 }
 
 // A Plan says where the tasks of a topology are. It is never changed; a later one has

@@ -18,7 +18,8 @@ func TestSpecOfBatches(t *testing.T) {
 	spec := func(local bool) *cluster.Spec {
 		plan, err := topology.New("top", func(b *topology.Builder) {
 			b.Guarantee(topology.ExactlyOnce)
-			count := b.Bolt("count", bolt.Each(func(tuple.Tuple, *bolt.Collector) error { return nil }), b.Spout("in", spout.Slice(1)).Emits("n").By("n")).Stateful()
+			count := b.Bolt("count", bolt.Each(func(tuple.Tuple, *bolt.Collector) error { return nil }), b.Spout("in", spout.Slice(1)).Emits("n").By("n")).Stateful().FromHere()
+			b.Dropped("gone")
 			if local {
 				count.Local()
 			}
@@ -29,7 +30,8 @@ func TestSpecOfBatches(t *testing.T) {
 	require.False(t, spec(false).Local)
 	s := spec(true)
 	require.True(t, s.Local)
-	require.Equal(t, []cluster.Component{{Name: "in", Parallel: 1, Spout: true, To: []int{1}}, {Name: "count", Parallel: 1}, {Name: "coordinator", Parallel: 1, One: true}}, s.Components)
+	require.Equal(t, []string{"gone"}, s.Dropped)
+	require.Equal(t, []cluster.Component{{Name: "in", Parallel: 1, Spout: true, To: []int{1}}, {Name: "count", Parallel: 1, State: true, FromHere: true}, {Name: "coordinator", Parallel: 1, One: true}}, s.Components)
 	_, err := cluster.Resize(s.Components, nil, []cluster.Candidate{{Home: cluster.Home{Node: 1, Boot: 1}}}, map[string]int{"coordinator": 2})
 	require.ErrorIs(t, err, cluster.ErrInvalid)
 }

@@ -42,7 +42,8 @@ const (
 // An Answer is what has become of a Request.
 type Answer struct {
 	Error  *cluster.Refusal `json:"error,omitempty"`
-	Run    cluster.Run      `json:"run,omitempty"` // submit
+	Run    cluster.Run      `json:"run,omitempty"`    // submit,
+	Before cluster.Run      `json:"before,omitempty"` // and the run that it goes on from; 0: none
 	Moves  []Move           `json:"moves,omitempty"`
 	State  *View            `json:"state,omitempty"`
 	Stats  *Stats           `json:"stats,omitempty"`
@@ -181,7 +182,7 @@ func (a *Agent) serve(r *Request, reply func(*Answer)) {
 			return
 		}
 		then(cluster.Entry{Submit: &cluster.Submit{Spec: *r.Spec, At: a.wall()}}, func(result cluster.Result) *Answer {
-			return &Answer{Run: cluster.Run(result.Epoch)}
+			return &Answer{Run: cluster.Run(result.Epoch), Before: result.Before}
 		})
 	case OpDrain:
 		a.drainNode(r, reply, then)
