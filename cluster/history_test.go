@@ -109,6 +109,15 @@ func drawEntry(t *rapid.T, s *State) Entry {
 	all := nodes(rapid.IntRange(1, 3).Draw(t, "nodes"))
 	run, base := Run(rapid.Uint32Range(0, s.Epoch).Draw(t, "run")), rapid.Uint32Range(0, s.Epoch).Draw(t, "base")
 	spec := Spec{Topology: name, Components: chain(1, 2)}
+	spec.Components[0].Spout, spec.Components[1].State = true, true
+	switch rapid.IntRange(0, 5).Draw(t, "version") { // another one than before, perhaps
+	case 0:
+		spec.Components[0].Name = "d0"
+	case 1:
+		spec.Components[0].Name, spec.Dropped = "d0", []string{"c0"}
+	case 2:
+		spec.Components[1].State, spec.Dropped = false, []string{"c1"}
+	}
 	p := plan(spec.Components)
 	if sub := s.Submission(name); sub != nil && rapid.IntRange(0, 9).Draw(t, "fits") > 0 {
 		run, base = sub.Run, sub.epoch()
