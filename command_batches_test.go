@@ -103,6 +103,37 @@ func TestClusterBatches(t *testing.T) {
 	s.is("kill local --wait")
 }
 
+// A node that alone has the states of a topology leaves at once: its tasks cannot move, and
+// the vote is handed over.
+func TestLeaveWithStates(t *testing.T) {
+	tops := []*topology.Topology{digits("local", memory.New())}
+	nodes := map[string]*testNode{"a": startNode(t, tops, "--data", t.TempDir(), "--name", "a")}
+	nodes["b"] = startNode(t, tops, "--data", t.TempDir(), "--name", "b", "--join", nodes["a"].addr)
+	s := &shell{t, tops, nodes["a"].addr}
+	soon(t, func() bool { x := s.status(""); return x.Quorum && len(x.Nodes) == 2 })
+	s.is("submit local")
+	soon(t, func() bool { x := s.status("local").Topologies[0]; return x.Batches != nil && x.Batches.Last > 0 })
+	seat := s.status("local -v").Topologies[0].PerTask[0].Node
+	other := map[string]string{"a": "b", "b": "a"}[seat]
+	s.node = nodes[other].addr
+	code, out, errs := s.run("leave " + seat)
+	require.Equal(t, ExitDone, code, errs)
+	require.Equal(t, "node "+seat+" has left\n", out)
+	require.Regexp(t, `^\d+ tasks of local stay: their states are here alone; they end with it, and begin again when it is back\n$`, errs)
+	<-nodes[seat].ended
+	require.Equal(t, ExitDone, nodes[seat].code, nodes[seat].screen)
+	soon(t, func() bool { return s.status("local").Topologies[0].Lacks == seat })
+	require.True(t, s.status("").Quorum)
+	code, _, errs = s.run("query local counts 1")
+	require.Equal(t, ExitRefused, code)
+	require.Contains(t, errs, "on the disk of node "+seat+", which is not there")
+	s.is("stop local --wait")
+	s.is("submit local")
+	soon(t, func() bool { return s.status("local").Topologies[0].Lacks == seat })
+	require.Contains(t, s.is("list"), "active, waits for "+seat+", which has its states")
+	s.is("kill local --wait")
+}
+
 // What is said of batches, for people.
 func TestStatusOfBatches(t *testing.T) {
 	for _, tt := range []struct {
@@ -140,6 +171,9 @@ func TestStatusOfWhatWaits(t *testing.T) {
 	text, err := json.Marshal(x)
 	require.NoError(t, err)
 	require.True(t, strings.Contains(string(text), `"lacks":"seven"`))
+	again := topologyOf(&cluster.Submission{Spec: sub.Spec, Status: cluster.Active, Stays: 7}) // it was stopped, and is not placed yet
+	again.Lacks = lacks(v, &cluster.Submission{Spec: sub.Spec, Status: cluster.Active, Stays: 7})
+	require.Equal(t, x.state(200), again.state(200))
 	v.Members[0].Alive = true
 	require.Empty(t, lacks(v, sub))
 	sub.Local = false

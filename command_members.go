@@ -259,7 +259,11 @@ func drainCommand() *cobra.Command {
 				fmt.Fprintf(c.ErrOrStderr(), "no other node can take %s of %s: they stay until one can\n", besides(stay, "the tasks", "the other tasks"), m.Name)
 			}
 			if l.preview {
-				return l.print(c, moved(all), nothingDone)
+				text := nothingDone
+				if m.Tasks == 0 {
+					text = "node " + m.Name + " has no tasks\n"
+				}
+				return l.print(c, moved(all), text)
 			}
 			if l.wait {
 				err := l.until(ctx, "node "+m.Name+" still has tasks", func(v *node.View) bool {
@@ -358,7 +362,11 @@ func leaveCommand() *cobra.Command {
 					return err // without a quorum nothing stops
 				}
 				all = a.Moves
-				if len(others) > 0 && m.Tasks > 0 && len(all) == 0 {
+				stay, why := staying(v, m.ID)
+				if why != "" {
+					fmt.Fprintln(c.ErrOrStderr(), plainText(why)+"; they end with it, and begin again when it is back")
+				}
+				if len(others) > 0 && m.Tasks > stay && len(all) == 0 {
 					return refused("no other node can take the tasks of node %s, so it does not leave: %[2]s members shows which are drained, and %[2]s drain NODE --off ends that", m.Name, program())
 				}
 				if !l.json {

@@ -156,6 +156,9 @@ func TestQueryOfACluster(t *testing.T) {
 	code, _, errs = s.run("query visits names ann --set day=x")
 	require.Equal(t, ExitUsage, code)
 	require.Contains(t, errs, "--set goes with --state")
+	code, _, errs = s.run("query visits names " + strings.Repeat("x", 1<<20))
+	require.Equal(t, ExitFailed, code)
+	require.Contains(t, errs, "the request has more than 1 MiB: ask for less at a time")
 }
 
 // halfWay is a backend whose store stands still when it has written batch 3.

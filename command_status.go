@@ -299,10 +299,10 @@ func printTopologies(w io.Writer, all []topologyJSON) {
 // state is the status, with what is wrong: the first part of it, if it is long.
 func (x *topologyJSON) state(most int) string {
 	switch {
+	case x.Lacks != "": // also of one that is not placed, since no other node may have it
+		return string(x.Status) + ", waits for " + x.Lacks + ", which has its states"
 	case x.Status.Runs() && !x.Placed:
 		return string(x.Status) + ", no node found yet"
-	case x.Lacks != "":
-		return string(x.Status) + ", waits for " + x.Lacks + ", which has its states"
 	case x.Reason != "":
 		return string(x.Status) + ": " + oneLine(x.Reason, most)
 	}

@@ -62,10 +62,10 @@ func (s *clusterSource) run(v *node.View, sub *cluster.Submission, names map[clu
 	}
 	switch lacks := lacks(v, sub); {
 	case !sub.Status.Runs():
-	case sub.Plan == nil:
-		r.Status, r.Reason = "waiting", "no node has been found for its tasks yet"
 	case lacks != "":
 		r.Status, r.Reason = "waiting", "it waits for "+lacks+", which has its states"
+	case sub.Plan == nil:
+		r.Status, r.Reason = "waiting", "no node has been found for its tasks yet"
 	case sub.Next != nil:
 		r.Status = "changing"
 		r.Reason = fmt.Sprintf("%s waits until nothing is open (%s)", sub.Why, amount.Of(nextMoves(sub), "task"))

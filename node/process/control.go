@@ -57,7 +57,11 @@ func (c *control) request(w http.ResponseWriter, r *http.Request) {
 	var q node.Request
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTime))
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostRequest)).Decode(&q); err != nil {
-		http.Error(w, "the request cannot be read: "+err.Error(), http.StatusBadRequest)
+		text := "the request cannot be read: " + err.Error()
+		if _, is := errors.AsType[*http.MaxBytesError](err); is {
+			text = "the request has more than 1 MiB: ask for less at a time"
+		}
+		http.Error(w, text, http.StatusBadRequest)
 		return
 	}
 	answer := c.p.Ask(r.Context(), &q)
@@ -162,7 +166,13 @@ func elsewhere(v *node.View, sub *cluster.Submission, seat cluster.NodeID) *node
 			return &node.Answer{Elsewhere: m.Addr}
 		}
 	}
-	return node.Refuse(cluster.ErrNoNode, "the states of topology %q are in the memory or on the disk of node %v, which is not there", sub.Topology, seat)
+	name := seat.String()
+	for _, n := range v.Nodes {
+		if n.ID == seat && n.Name != "" {
+			name = n.Name
+		}
+	}
+	return node.Refuse(cluster.ErrNoNode, "the states of topology %q are in the memory or on the disk of node %s, which is not there", sub.Topology, name)
 }
 
 func (p *Process) voters() (all []cluster.NodeID) {

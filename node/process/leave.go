@@ -83,7 +83,7 @@ var errTogether = errors.New("all nodes leave")
 
 // moveAway does what Depart says, while others stay.
 func (p *Process) moveAway(ctx context.Context, drained bool) error {
-	began, told := time.Now(), false
+	began, told, waits := time.Now(), false, false
 	if !drained {
 		if err := p.mark(); err != nil {
 			return err
@@ -100,6 +100,14 @@ func (p *Process) moveAway(ctx context.Context, drained bool) error {
 		v, err := p.view(ctx)
 		if err == nil {
 			tasks = own(v)
+			if !waits {
+				waits = true
+				for _, s := range v.Submissions {
+					if s.Status.Runs() && s.Seat() == p.self.Node {
+						p.log.Warn("a topology waits until this node is back, which alone has its states", "topology", s.Topology)
+					}
+				}
+			}
 			if who := p.onlyDrained(v); tasks > 0 && who != "" && !told && time.Since(began) > dismissal { // they may be about to leave as well
 				told = true
 				p.log.Warn("no other node may have the tasks of this one: all that stay are drained. egret drain NODE --off lets one of them have tasks again", "nodes", who)
@@ -265,9 +273,13 @@ func (p *Process) drain(ctx context.Context, on bool) error {
 	return nil
 }
 
-// own counts the tasks of the node that sees v, also those that it is about to get.
+// own counts the tasks of the node that sees v, also those that it is about to get, but not
+// those that no other node can have, for their states are here: they wait for it.
 func own(v *node.View) (n int) {
 	for _, s := range v.Submissions {
+		if s.Seat() == v.Self.Node {
+			continue
+		}
 		for _, plan := range []*cluster.Plan{s.Plan, s.Next} {
 			if plan == nil || !s.Status.Runs() {
 				continue
