@@ -39,7 +39,7 @@ func submitCommand(topologies []*topology.Topology) *cobra.Command {
 		`The program of the nodes must have the topology; this one need not, but if it has,
 it must be the same. The command returns when the cluster has taken it: status shows
 how it goes on. Output goes to the nodes. One that was stopped or has failed goes on
-where it was: to begin anew, kill it first.
+where it was, and so does an exactly-once one that is done: to begin anew, kill it first.
 `, cobra.ExactArgs(1), func(ctx context.Context, c *cobra.Command, args []string) error {
 			spec, err := o.spec(c.Flags(), topologies, args[0])
 			if err != nil {

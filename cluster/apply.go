@@ -29,7 +29,7 @@ func (u *Submit) apply(s *State, r *Result) error {
 		if old.Status.Runs() {
 			return refuse(ErrRunning, "topology %q runs already, as run %d: stop it first, to go on where it is, or kill it, to begin anew", old.Topology, old.Run)
 		}
-		if old.Status.Leaves() {
+		if old.leaves() {
 			if err := next.goOn(old); err != nil {
 				return err
 			}

@@ -58,6 +58,12 @@ func (s *Submission) has(component string) bool {
 	return false
 }
 
+// leaves reports whether the next run of the same name goes on from s. So it does from one in
+// batches that is done: states that have all of its input fit no other record.
+func (s *Submission) leaves() bool {
+	return s.Status.Leaves() || s.Status == Done && s.Record != nil
+}
+
 // goOn takes over what a run before has left. A source that is not there any more has no
 // positions; a record of batches that does not fit is refused.
 func (s *Submission) goOn(old *Submission) error {

@@ -79,7 +79,7 @@ func (t *table) Join(_ context.Context, j *state.Join) (ahead tuple.Groups, err 
 	for g := range j.Groups.All() {
 		yes, err := j.Check(g, t.groups[g].fence, t.groups[g].last)
 		if errors.Is(err, state.ErrLost) && t.groups[g].last.Tx == 0 {
-			return tuple.Groups{}, fmt.Errorf("state %v in memory, which cannot outlive its process (keep it in another store, or begin anew with --reset): %w", t.name, err)
+			return tuple.Groups{}, fmt.Errorf("state %v in memory, which cannot outlive its process (keep it in another store, or begin anew, with --reset or in a cluster by kill): %w", t.name, err)
 		}
 		if err != nil {
 			return tuple.Groups{}, state.Advise(fmt.Errorf("state %v in memory: %w", t.name, err), "give the topology another memory.New()")
