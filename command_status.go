@@ -198,7 +198,7 @@ func topologyOf(sub *cluster.Submission) topologyJSON {
 		Components: []componentJSON{},
 	}
 	homes := map[cluster.Home]bool{}
-	if sub.Plan != nil {
+	if sub.Plan != nil && sub.Status.Runs() { // the plan of one that has ended stays
 		for _, t := range sub.Plan.Tasks {
 			if t.Home.Node != 0 {
 				homes[t.Home] = true
@@ -320,7 +320,10 @@ func (x *topologyJSON) change() string {
 // print writes what the components of a topology do.
 func (x *topologyJSON) print(w io.Writer) {
 	counted := x.Status.Runs() && x.Placed && x.Unknown == ""
-	fmt.Fprintf(w, "%s (run %d): %s, %s on %s", x.Topology, x.Run, x.state(2000), amount.Of(x.Tasks, "task"), amount.Of(x.Nodes, "node"))
+	fmt.Fprintf(w, "%s (run %d): %s", x.Topology, x.Run, x.state(2000))
+	if x.Status.Runs() {
+		fmt.Fprintf(w, ", %s on %s", amount.Of(x.Tasks, "task"), amount.Of(x.Nodes, "node"))
+	}
 	if counted {
 		fmt.Fprint(w, "; rates of the last second")
 	}

@@ -188,7 +188,7 @@ func (l *Log) open() error {
 			return err
 		}
 	}
-	r, err := raft.NewRaft(config, &machine{Machine: l.config.Machine}, logs, votes, snapshots, l.transport)
+	r, err := raft.NewRaft(config, &machine{Machine: l.config.Machine, logger: l.logger}, logs, votes, snapshots, l.transport)
 	if err != nil {
 		return err
 	}

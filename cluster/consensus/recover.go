@@ -40,7 +40,7 @@ func Recover(i *Identity, m Machine, sure func(Remains) bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	all := &read{machine{Machine: m}}
+	all := &read{machine{Machine: m, logger: quiet}}
 	r, err := all.read(snapshots, s)
 	if err != nil {
 		return err

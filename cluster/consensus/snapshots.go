@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,7 +62,8 @@ func newestSnapshot(dir string) (newest string, err error) {
 // A machine shows a Machine to raft, on the one goroutine that raft has for that.
 type machine struct {
 	Machine
-	last uint64 // index of the last entry that it was given
+	logger *slog.Logger
+	last   uint64 // index of the last entry that it was given
 }
 
 func (m *machine) Apply(l *raft.Log) any {
@@ -77,6 +79,7 @@ func (m *machine) StoreConfiguration(uint64, raft.Configuration) {}
 func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	b, err := m.Machine.Snapshot()
 	if err != nil {
+		m.logger.Error("there is no snapshot of the log, which grows until there is one", "error", err)
 		return nil, err
 	}
 	return &snapshot{binary.LittleEndian.AppendUint64(nil, m.last), b}, nil

@@ -275,7 +275,17 @@ func (m *machine) Apply(index uint64, entry []byte) any {
 	return r
 }
 
-func (m *machine) Snapshot() ([]byte, error) { return m.state.Snapshot() }
+func (m *machine) Snapshot() ([]byte, error) { return readable(&m.state) }
+
+// readable returns a snapshot that can be read back. With another one nothing would start
+// again, and without one the log only grows.
+func readable(s *cluster.State) ([]byte, error) {
+	b, err := s.Snapshot()
+	if err == nil {
+		err = new(cluster.State).Restore(b)
+	}
+	return b, err
+}
 
 func (m *machine) Restore(index uint64, data []byte) error {
 	var s cluster.State

@@ -47,5 +47,5 @@ func (m *recovering) Snapshot() ([]byte, error) {
 	if err := s.Recover(m.node.Cluster()); err != nil {
 		return nil, err
 	}
-	return s.Snapshot()
+	return readable(&s)
 }
