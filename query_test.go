@@ -32,6 +32,8 @@ func typedQueries(t *testing.T, c Cluster) {
 	require.NoError(t, err)
 	require.Equal(t, map[struct{}]*float64{{}: nil}, nothing, "a value that is nil is a value")
 
+	_, err = trident.Query(ctx, nil, "visits", names, "ann")
+	require.ErrorContains(t, err, "nobody is asked for state names of topology visits")
 	_, err = trident.Query(ctx, c.Query, "visits", trident.StateOf[string, string]("names", nil, trident.Opaque), "ann")
 	require.ErrorContains(t, err, "state names of topology visits: a stored value for its value of type string: it is int64, not string")
 	_, err = trident.Query(ctx, c.Query, "visits", trident.StateOf[int, int64]("names", nil, trident.Opaque), 1)

@@ -20,10 +20,13 @@ type Ask func(ctx context.Context, topology, state string, keys [][]byte) ([][]b
 //
 // Of the state only its name and its types are used: a node reads it where it is. What it
 // says may be a moment old; that a batch which is not committed is left out is sure for an
-// Opaque state only, see [State.Open]. If what is there is not of the types K and V, that is
-// an error.
+// Opaque state only, see [State.Open]. What is there is read as it was written: if it cannot
+// be a V, that is an error, and a whole number of another size can.
 func Query[K comparable, V any](ctx context.Context, ask Ask, topology string, st *State[K, V], keys ...K) (map[K]V, error) {
 	values := make(map[K]V, len(keys))
+	if ask == nil {
+		return nil, fmt.Errorf("nobody is asked for state %s of topology %s: give the method Query of an egret.Cluster", st.name, topology)
+	}
 	if len(keys) == 0 {
 		return values, nil
 	}

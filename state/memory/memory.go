@@ -82,7 +82,7 @@ func (t *table) Join(_ context.Context, j *state.Join) (ahead tuple.Groups, err 
 			return tuple.Groups{}, fmt.Errorf("state %v in memory, which cannot outlive its process (keep it in another store, or begin anew, with --reset or in a cluster by kill): %w", t.name, err)
 		}
 		if err != nil {
-			return tuple.Groups{}, state.Advise(fmt.Errorf("state %v in memory: %w", t.name, err), "give the topology another memory.New()")
+			return tuple.Groups{}, state.Advise(fmt.Errorf("state %v in memory: %w", t.name, err), "start the process again or give the topology another memory.New()")
 		}
 		if yes {
 			ahead.Add(g)
