@@ -81,8 +81,7 @@ func (c *Comparison) tasksOf(node string) []NodeTasks {
 // beside returns the tasks of a run with what they were before.
 func (c *Comparison) beside(r *Run) []pair {
 	var before []Task
-	run := slices.IndexFunc(c.before.Runs, func(b Run) bool { return b.Topology == r.Topology && b.Run == r.Run })
-	if run >= 0 {
+	if run := slices.IndexFunc(c.before.Runs, func(b Run) bool { return b.Topology == r.Topology && b.Run == r.Run }); run >= 0 {
 		before = c.before.Runs[run].Tasks
 	}
 	all := make([]pair, len(r.Tasks))
@@ -91,7 +90,8 @@ func (c *Comparison) beside(r *Run) []pair {
 		all[i] = pair{now: now, before: &Task{}}
 		at := slices.IndexFunc(before, func(b Task) bool { return b.Task == now.Task })
 		switch {
-		case run < 0 && c.window > 0: // it has begun in the window
+		case c.window > 0 && len(before) == 0: // the run has begun in the window, or was placed in it
+		case at >= 0 && !before[at].Known && before[at].Past == nil && now.Known && c.answered(now.Node): // and its node had not begun it
 		case at < 0 || !before[at].Known || !now.Known: // what it has done was not done in the window
 			all[i].before = now
 		case before[at].Node == now.Node:
@@ -101,6 +101,11 @@ func (c *Comparison) beside(r *Run) []pair {
 		}
 	}
 	return all
+}
+
+// answered reports whether a node has said in the earlier sample what it had.
+func (c *Comparison) answered(node string) bool {
+	return slices.ContainsFunc(c.before.Nodes, func(n Node) bool { return n.Node == node && n.Up > 0 })
 }
 
 // A pair is a task at two moments.

@@ -95,6 +95,38 @@ func TestTasksThatMove(t *testing.T) {
 	require.Equal(t, 1, d.Components[2].Silent)
 }
 
+// What a topology does is in its rates from the first tuple on, however it was when somebody
+// looked first: not there, without a node, or with nodes that had not begun its tasks. What
+// a node that was silent has done may be older.
+func TestTasksThatBegin(t *testing.T) {
+	now := sample(4*time.Second, lines(400, 380, 0), worker("split/0", "a", 300, 0, 0), worker("count/0", "b", 200, 0, 0))
+	placed := []Task{{Task: "lines/0", Component: "lines", Node: "a"}, {Task: "split/0", Component: "split", Node: "a"}, {Task: "count/0", Component: "count", Node: "b"}}
+	up := func(s *Sample) *Sample {
+		s.Nodes[0].Up = time.Minute
+		return s
+	}
+	nowhere := sample(0)
+	nowhere.Runs = nil
+	for name, tt := range map[string]struct {
+		before *Sample
+		rates  []float64 // of the tasks
+	}{
+		"not there":                  {nowhere, []float64{100, 75, 50}},
+		"without a node":             {sample(0), []float64{100, 75, 50}},
+		"a had begun nothing":        {up(sample(0, placed...)), []float64{100, 75, 0}},
+		"nobody had answered":        {sample(0, placed...), []float64{0, 0, 0}},
+		"it had been there, and was": {up(sample(0, Task{Task: "lines/0", Component: "lines", Node: "a", Past: &Past{}}, placed[1], placed[2])), []float64{0, 75, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var rates []float64
+			for _, x := range Compare(tt.before, now).Detail("words").TasksNow {
+				rates = append(rates, x.Rate)
+			}
+			require.Equal(t, tt.rates, rates)
+		})
+	}
+}
+
 func TestHistory(t *testing.T) {
 	var h History
 	for i := range HistoryPoints + 10 {
