@@ -40,7 +40,8 @@ func readStacks() map[string]string {
 
 // parseStacks reads a goroutine profile in its text form. Of goroutines with a
 // label it keeps those that this package has started, and of their stacks the part
-// above it. What it does not understand it passes over.
+// above it, if that is code of an actor: this package calls the standard library, too. What
+// it does not understand it passes over.
 //
 //	1 @ 0x47d92e 0x480b25
 //	# labels: {"egret_actor":"7", "egret_task":"count/2"}
@@ -48,7 +49,7 @@ func readStacks() map[string]string {
 func parseStacks(profile []byte) map[string]string {
 	all := map[string]string{}
 	for group := range bytes.SplitSeq(profile, []byte("\n\n")) {
-		label, stack, ours := "", "", false
+		label, stack, above, ours := "", "", "", false // above: the function that the next line calls
 		lines := bufio.NewScanner(bytes.NewReader(group))
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() && !ours {
@@ -67,8 +68,9 @@ func parseStacks(profile []byte) map[string]string {
 			}
 			if ours = strings.HasPrefix(function, pkg); !ours {
 				stack += fmt.Sprintf("%s\n\t%s\n", function, fields[len(fields)-1])
-			} else if function == pkg+"(*runner).callStopped" || function == pkg+"readStacks" {
-				label = "" // it waits for another one, which has the stack of interest; or looks
+				above = function
+			} else if !strings.HasPrefix(above, module) {
+				label = "" // it waits for a message or the goroutine of callStopped; or looks
 			}
 		}
 		if label != "" && ours && stack != "" {
@@ -81,7 +83,10 @@ func parseStacks(profile []byte) map[string]string {
 	return all
 }
 
-const pkg = "github.com/egretstream/egret/actor/host."
+const (
+	module = "github.com/egretstream/egret/" // all actors are of it
+	pkg    = module + "actor/host."
+)
 
 // labelIn finds the number of an actor in {"key":"value", ...}.
 func labelIn(labels string) string {
