@@ -73,7 +73,7 @@ func parseStacks(profile []byte) map[string]string {
 				label = "" // it waits for a message or the goroutine of callStopped; or looks
 			}
 		}
-		if label != "" && ours && stack != "" {
+		if label != "" && ours {
 			if all[label] != "" {
 				all[label] += "\n"
 			}

@@ -84,7 +84,8 @@ func StartRecorder(addr string, messages int64, splits int) (*Recorder, error) {
 // Addr is where it is told.
 func (r *Recorder) Addr() string { return r.listener.Addr().String() }
 
-// due says when the numbers are due from which splits are read.
+// due says when numbers are due: the first ones of all splits at start, and of all of them
+// rate a second.
 func (r *Recorder) due(start time.Time, rate int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
