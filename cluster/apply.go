@@ -49,14 +49,19 @@ func (c *SetStatus) apply(s *State, _ *Result) error {
 	if err != nil {
 		return err
 	}
-	sub, err := s.running(c.Topology, c.Run)
+	sub, err := s.of(c.Topology, c.Run)
 	switch {
 	case err != nil:
 		return err
 	case !c.Status.Runs():
 		return refuse(ErrInvalid, "topology %q cannot be made %q", c.Topology, c.Status)
-	case sub.Status == c.Status:
+	case sub.Status == c.Status, sub.Status == Stopped && c.Status == Stopping:
 		return nil
+	case !sub.Status.Runs() && c.Status == Ending: // it may have ended since it was asked for
+		s.drop(sub)
+		return nil
+	case !sub.Status.Runs():
+		return ended(sub)
 	case sub.Status == Ending:
 		return refuse(ErrEnded, "topology %q is being killed", c.Topology)
 	case sub.Status == Stopping && c.Status != Ending:
@@ -216,7 +221,7 @@ func (c *Forget) apply(s *State, _ *Result) error {
 	case sub.Status.Runs() && sub.Status != Ending:
 		return refuse(ErrRunning, "topology %q runs: kill it before it is forgotten", c.Topology)
 	}
-	s.Submissions = slices.DeleteFunc(slices.Clone(s.Submissions), func(o *Submission) bool { return o.Topology == c.Topology })
+	s.drop(sub)
 	return nil
 }
 

@@ -49,7 +49,8 @@ type Submit struct {
 }
 
 // SetStatus makes a run active, inactive, stopping or ending. From stopping there is only the
-// way to ending, and none from there.
+// way to ending, and none from there. One that has ended is removed by ending, and left alone
+// by stopping if it is stopped: who asks does not know whether it has ended in the meantime.
 type SetStatus struct {
 	Topology string    `json:"topology"`
 	Run      Run       `json:"run"`

@@ -107,6 +107,11 @@ func (s *State) put(sub *Submission) {
 	}
 }
 
+// drop removes the submission of a topology, with its positions.
+func (s *State) drop(sub *Submission) {
+	s.Submissions = slices.DeleteFunc(slices.Clone(s.Submissions), func(o *Submission) bool { return o.Topology == sub.Topology })
+}
+
 func (s *State) putNode(n Node) {
 	i, found := s.findNode(n.ID)
 	s.Nodes = slices.Clone(s.Nodes)
@@ -135,9 +140,14 @@ func (s *State) of(topology string, run Run) (*Submission, error) {
 func (s *State) running(topology string, run Run) (*Submission, error) {
 	sub, err := s.of(topology, run)
 	if err == nil && !sub.Status.Runs() {
-		return nil, refuse(ErrEnded, "topology %q is %s", topology, sub.Status)
+		return nil, ended(sub)
 	}
 	return sub, err
+}
+
+// ended is the refusal of what only a running one can have done to it.
+func ended(sub *Submission) error {
+	return refuse(ErrEnded, "topology %q is %s", sub.Topology, sub.Status)
 }
 
 // planned is running, with the plan that an entry was made for.

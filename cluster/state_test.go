@@ -170,7 +170,10 @@ func TestStatus(t *testing.T) {
 	m.refused(ErrEnded, set(Active))
 	m.refused(ErrEnded, Entry{Finish: &Finish{"words", run, Failed, "", clock}})
 	m.refused(ErrEnded, Entry{SetPlan: &SetPlan{"words", run, epoch, m.Submission("words").Plan}})
-	m.must(Entry{Forget: &Forget{"words", run}})
+	require.Contains(t, m.refused(ErrEnded, set(Stopping)), "is done")
+	m.refused(ErrStale, Entry{SetStatus: &SetStatus{"words", run + 1, Ending, clock}})
+	m.must(set(Ending))
+	require.Nil(t, m.Submission("words"), "it had ended before it was killed")
 }
 
 // One that is stopped leaves what it has done to the next one of its name.
@@ -197,6 +200,8 @@ func TestStop(t *testing.T) {
 	require.False(t, m.Submission("words").Status.Runs())
 	m.must(Entry{Commit: &Commit{"words", run, positions("lines", life, "b")}})
 	m.refused(ErrEnded, set(Active))
+	m.must(set(Stopping))
+	require.Equal(t, Stopped, m.Submission("words").Status, "it is so already")
 
 	var again State
 	require.NoError(t, again.Restore([]byte(m.snapshot())))

@@ -197,8 +197,6 @@ func (a *Agent) serve(r *Request, reply func(*Answer)) {
 			a.rebalance(r, sub, reply, then)
 		case r.Op == OpStats:
 			reply(&Answer{Stats: a.lead.stats(sub)})
-		case r.Status == cluster.Ending && !sub.Status.Runs():
-			then(cluster.Entry{Forget: &cluster.Forget{Topology: sub.Topology, Run: sub.Run}}, fine)
 		default:
 			then(cluster.Entry{SetStatus: &cluster.SetStatus{Topology: sub.Topology, Run: sub.Run, Status: r.Status, At: a.wall()}}, fine)
 		}
