@@ -200,9 +200,9 @@ func (c *Finish) apply(s *State, _ *Result) error {
 		return err
 	case c.Status != Done && c.Status != Failed && c.Status != Stopped:
 		return refuse(ErrInvalid, "topology %q cannot finish as %q", c.Topology, c.Status)
-	case sub.Status == Ending && c.Status != Failed: // who leads did not know yet why all has ended
+	case sub.Status == Ending: // who leads did not know yet that it is to be forgotten,
 		return refuse(ErrEnded, "topology %q is being killed", c.Topology)
-	case sub.Status == Stopping && c.Status == Done:
+	case sub.Status == Stopping && c.Status != Stopped: // or to go on later
 		return refuse(ErrEnded, "topology %q is being stopped", c.Topology)
 	case c.Status == Stopped && sub.Status != Stopping:
 		return refuse(ErrRunning, "topology %q runs, and nobody has stopped it", c.Topology)

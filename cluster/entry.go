@@ -99,9 +99,9 @@ type Commit struct {
 	Positions []Position `json:"positions"`
 }
 
-// Finish ends a run as done, failed, or, if it was stopping, stopped. It stays visible with
-// its last plan until its
-// name is submitted again or forgotten.
+// Finish ends a run as done or failed, or, if it was stopping, as stopped and nothing else:
+// whoever stopped it was told that it can go on. It stays visible with its last plan until
+// its name is submitted again or forgotten.
 type Finish struct {
 	Topology string    `json:"topology"`
 	Run      Run       `json:"run"`

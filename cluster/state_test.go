@@ -158,6 +158,7 @@ func TestStatus(t *testing.T) {
 	m.must(set(Active))
 	m.must(set(Ending))
 	m.refused(ErrEnded, set(Active))
+	m.refused(ErrEnded, Entry{Finish: &Finish{"words", run, Failed, "it was killed before", clock}})
 	m.must(Entry{Forget: &Forget{"words", run}})
 	m.refused(ErrUnknown, Entry{Forget: &Forget{"words", run}})
 	require.Empty(t, m.Submissions)
@@ -192,6 +193,7 @@ func TestStop(t *testing.T) {
 	}
 	m.must(set(Stopping))
 	m.refused(ErrEnded, finish(Done))
+	m.refused(ErrEnded, finish(Failed))
 	m.refused(ErrRunning, Entry{Forget: &Forget{"words", run}})
 	m.refused(ErrRunning, Entry{Submit: &Submit{words(), clock}})
 	m.must(finish(Stopped))

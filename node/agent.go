@@ -240,9 +240,13 @@ func (a *Agent) look() {
 			continue
 		}
 		delete(a.asks, id)
-		if err := (&cluster.Refusal{Reason: ErrUnsure, Text: fmt.Sprintf("no answer for %v, so it is not known whether this was agreed on: is there a quorum?", askFor)}); w.done != nil {
+		err := &cluster.Refusal{Reason: ErrUnsure, Text: fmt.Sprintf("no answer for %v, so it is not known whether this was agreed on: is there a quorum?", askFor)}
+		switch {
+		case w.answer != nil: // the log is late here
+			w.reply(w.answer.Answer)
+		case w.done != nil:
 			w.done(cluster.Result{}, err)
-		} else {
+		default:
 			w.reply(failed(err))
 		}
 	}
@@ -262,6 +266,7 @@ func (a *Agent) logged(s cluster.State) {
 		return
 	}
 	a.state = s // most entries are positions, of which there is nothing to report
+	a.answerSeen()
 	seen := map[cluster.Run]bool{}
 	for _, sub := range s.Submissions {
 		seen[sub.Run] = true

@@ -43,9 +43,12 @@ type (
 		ID      uint64   `json:"id"`
 		Request *Request `json:"request"`
 	}
+	// answered is the answer, which is passed on when the log has come to Applied where
+	// it was asked: what was changed is seen there.
 	answered struct {
-		ID     uint64  `json:"id"`
-		Answer *Answer `json:"answer"`
+		ID      uint64  `json:"id"`
+		Answer  *Answer `json:"answer"`
+		Applied uint64  `json:"applied,omitempty"`
 	}
 	// save asks who leads to make positions durable. The log is the answer.
 	save struct {
@@ -231,7 +234,7 @@ func (a *Agent) noted(m *Note) {
 	case n.Ask != nil:
 		a.askedBy(m.From, n.Ask)
 	case n.Answer != nil:
-		a.answer(n.Answer.ID, n.Answer.Answer)
+		a.answer(n.Answer)
 	case n.Counts != nil && a.lead != nil:
 		a.lead.count(m.From, n.Counts)
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/egretstream/egret/cluster"
@@ -102,9 +104,10 @@ const (
 
 // A pending is a request or a proposal that waits.
 type pending struct {
-	reply func(*Answer)
-	done  func(cluster.Result, error)
-	until time.Duration
+	reply  func(*Answer)
+	done   func(cluster.Result, error)
+	until  time.Duration
+	answer *answered // for reply, when the log is as far here
 }
 
 // Refuse returns an answer that says why something was not done.
@@ -144,7 +147,11 @@ func (a *Agent) ask(m Ask) {
 // askedBy takes a request that another node has passed on.
 func (a *Agent) askedBy(from cluster.Home, m *asked) {
 	reply := func(answer *Answer) {
-		a.note(from.Node, &note{Answer: &answered{m.ID, answer}})
+		to := &answered{ID: m.ID, Answer: answer}
+		if m.Request.Op != OpStats {
+			to.Applied = a.state.Applied
+		}
+		a.note(from.Node, &note{Answer: to})
 	}
 	if a.lead == nil {
 		reply(Refuse(ErrNoQuorum, "who leads has just changed: try again"))
@@ -153,10 +160,21 @@ func (a *Agent) askedBy(from cluster.Home, m *asked) {
 	a.serve(m.Request, reply)
 }
 
-func (a *Agent) answer(id uint64, answer *Answer) {
-	if w := a.asks[id]; w != nil && w.reply != nil {
-		delete(a.asks, id)
-		w.reply(answer)
+// answer takes the answer to a request that was passed on.
+func (a *Agent) answer(m *answered) {
+	if w := a.asks[m.ID]; w != nil && w.reply != nil {
+		w.answer = m
+		a.answerSeen()
+	}
+}
+
+// answerSeen passes on the answers to what can be seen in the log as it is here.
+func (a *Agent) answerSeen() {
+	for _, id := range slices.Sorted(maps.Keys(a.asks)) {
+		if w := a.asks[id]; w.answer != nil && w.answer.Applied <= a.state.Applied {
+			delete(a.asks, id)
+			w.reply(w.answer.Answer)
+		}
 	}
 }
 
