@@ -28,16 +28,19 @@ const (
 // any more, it lets go of what was asked there and asks the next one.
 type relay struct {
 	client *client
+	all    context.Context    // ends when nobody is asked any more
+	stop   context.CancelFunc // of all
 
 	mu    sync.Mutex
 	nodes []string           // addresses; the first one is asked
-	life  context.Context    // ends when that is asked no more
+	life  context.Context    // of all, ends when that is asked no more
 	end   context.CancelFunc // of life
 }
 
 func newRelay(l *client, v *node.View) *relay {
 	y := &relay{client: l, nodes: []string{l.node}}
-	y.life, y.end = context.WithCancel(context.Background())
+	y.all, y.stop = context.WithCancel(context.Background())
+	y.life, y.end = context.WithCancel(y.all)
 	y.learn(v)
 	return y
 }
@@ -70,14 +73,14 @@ func (y *relay) next(addr string) {
 	}
 	y.nodes = append(y.nodes[1:], addr)
 	y.end()
-	y.life, y.end = context.WithCancel(context.Background())
+	y.life, y.end = context.WithCancel(y.all)
 }
 
 // watch looks whether the node that is asked answers, until it is interrupted.
 func (y *relay) watch(interrupted <-chan int) {
 	beat := time.NewTicker(relayEvery)
 	defer beat.Stop()
-	defer func() { y.end() }()
+	defer y.stop()
 	for {
 		select {
 		case <-interrupted:

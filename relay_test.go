@@ -7,12 +7,15 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/egretstream/egret/cluster"
+	"github.com/egretstream/egret/node"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/view"
 )
@@ -97,4 +100,34 @@ func TestUI(t *testing.T) {
 		require.Equal(t, tt.code, code, "%s", errs)
 		require.Contains(t, errs, tt.errs)
 	}
+}
+
+// Browsers may ask while the page ends: what they have asked ends, and what they ask then
+// as well.
+func TestRelayEnds(t *testing.T) {
+	l := &client{node: "127.0.0.1:1"}
+	_, err := l.open(t.Context())
+	require.NoError(t, err)
+	defer l.close()
+	y := newRelay(l, &node.View{Members: []node.MemberView{{Member: cluster.Member{Home: cluster.Home{Node: 2}, Addr: "127.0.0.1:2", Alive: true}}}})
+	interrupted, over := make(chan int), make(chan struct{})
+	go func() {
+		defer close(over)
+		y.watch(interrupted)
+	}()
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			for range 50 {
+				addr, _ := y.asked()
+				y.next(addr)
+			}
+		})
+	}
+	close(interrupted)
+	<-over
+	wait.Wait()
+	y.next(y.nodes[0])
+	_, life := y.asked()
+	require.Error(t, life.Err(), "nobody is asked any more")
 }
