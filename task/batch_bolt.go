@@ -250,8 +250,9 @@ func (t *boltTask) tryJoin() {
 	state, alive := x.state, t.alive
 	j := &bolt.Join{Fence: tuple.Fence{Attempt: m.Attempt, Life: t.life}, Committed: m.Tx, Last: m.Last, Fixed: m.Fixed != nil}
 	x.call = t.core.block("Join", "", ".(*boltTask).tryJoin")
+	ms := t.m
 	t.ctx.Block(func() any {
-		return joinDone{m.Attempt, t.fenced(metrics.StaleJoin, t.calling("Join", func() error { return state.Join(alive, j) }))}
+		return joinDone{m.Attempt, fenced(ms, metrics.StaleJoin, t.calling("Join", func() error { return state.Join(alive, j) }))}
 	})
 }
 
@@ -429,18 +430,19 @@ func (t *boltTask) tryWrite() {
 	x.began = t.now
 	id, state, alive := t.batchID(x.write), x.state, t.alive
 	x.call = t.core.block("Commit", "", ".(*boltTask).tryWrite")
+	ms := t.m
 	t.ctx.Block(func() any {
 		var w bolt.Written
 		err := t.calling("Commit", func() (err error) { w, err = state.Commit(alive, id); return err })
-		return writeDone{id, w, t.fenced(metrics.StaleWrite, err)}
+		return writeDone{id, w, fenced(ms, metrics.StaleWrite, err)}
 	})
 }
 
-// fenced counts a call that the store has refused. It is called where the call was made:
-// who hears of a zombie's call has no part in the run any more.
-func (t *boltTask) fenced(what metrics.StaleKind, err error) error {
+// fenced counts a call that the store has refused. It is called where the call was made, off
+// the task's turn: who hears of a zombie's call has no part in the run any more.
+func fenced(m *metrics.Task, what metrics.StaleKind, err error) error {
 	if _, is := errors.AsType[*bolt.FencedError](err); is {
-		t.stale(what, 1)
+		m.StaleBatches[what].Add(1)
 	}
 	return err
 }

@@ -22,6 +22,9 @@ type core struct {
 	m    *metrics.Task
 	sup  actor.Ref
 
+	component string // node and plan may change with the plan, and what they call the task does not
+	number    int    // of its component's
+
 	ctx actor.Context // of the call that is running
 	now time.Duration // when it began, or later
 
@@ -60,6 +63,7 @@ func (c *core) setup(plan *topology.Plan, set *Settings, p Peer, peers []Peer, m
 	c.plan, c.set, c.id, c.life, c.m, c.sup = plan, set, p.Task, p.Life, m, sup
 	c.call, c.refused = new(call), &m.Refused
 	c.node = plan.Node(p.Task)
+	c.component, c.number = c.node.Name, plan.Tasks[p.Task].Index
 	if plan.Guarantee == topology.ExactlyOnce {
 		c.round = newRound(plan)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/egretstream/egret/actor"
 	"github.com/egretstream/egret/mutation"
 	"github.com/egretstream/egret/spout"
+	"github.com/egretstream/egret/topology"
 )
 
 // A queueCall is a call of Open or Next that is under way elsewhere. If the task
@@ -36,10 +37,10 @@ func (t *queueTask) callQueue(n int) {
 		c.watch = t.block("Open", "", ".(*queueTask).openOf")
 	}
 	t.into.Collect(c.batch, n)
-	ctx, into := t.reading, t.into
+	ctx, into, node, plan := t.reading, t.into, t.node, t.plan
 	t.ctx.Block(func() any {
 		if c.opening {
-			c.err = t.openOf(ctx, c)
+			c.err = t.openOf(ctx, c, node, plan)
 		} else {
 			c.err = t.calling("Next", func() error { return c.queue.Next(ctx, into) })
 		}
@@ -50,19 +51,19 @@ func (t *queueTask) callQueue(n int) {
 	})
 }
 
-// openOf makes the queue of this life and opens it. Nothing else of t is touched.
-func (t *queueTask) openOf(ctx context.Context, c *queueCall) error {
+// openOf makes the queue of this life and opens it. Nothing else of t is touched, and its
+// node and plan may be others by now.
+func (t *queueTask) openOf(ctx context.Context, c *queueCall, node *topology.Node, plan *topology.Plan) error {
 	return t.calling("Open", func() error {
 		if c.queue == nil {
-			if c.queue = t.node.Queue(); c.queue == nil {
+			if c.queue = node.Queue(); c.queue == nil {
 				return spout.Fatal(errors.New("the factory has returned no queue"))
 			}
 		}
 		if o, is := c.queue.(spout.Opener); is {
-			index := t.plan.Tasks[t.id].Index
 			err := o.Open(ctx, &spout.Task{
-				Topology: t.plan.Topology, Component: t.node.Name, Index: index,
-				Parallel: t.node.Parallel, Logger: t.set.Logger.With("topology", t.plan.Topology, "component", t.node.Name, "task", index),
+				Topology: plan.Topology, Component: t.component, Index: t.number,
+				Parallel: node.Parallel, Logger: t.set.Logger.With("topology", plan.Topology, "component", t.component, "task", t.number),
 			})
 			if err != nil {
 				return err

@@ -104,6 +104,9 @@ func (s *Supervisor) tell(msg any) {
 // sayTo sends a message to a task, wherever it is.
 func (s *Supervisor) sayTo(id tuple.TaskID, msg any) {
 	c := &s.children[id]
+	if c.waits {
+		return
+	}
 	if c.far {
 		if c.ref == nil {
 			return
@@ -152,7 +155,8 @@ func (s *Supervisor) elsewhere(m *Elsewhere) {
 }
 
 // replan goes over to another plan. Tasks that stay where they are go on; those that
-// were here and are not in it any more are stopped.
+// were here and are not in it any more are stopped. One that has another life here begins
+// it when the one before has ended.
 func (s *Supervisor) replan(m *Replan) {
 	if s.stopping > 0 || m.Plan.Epoch <= s.plan.Epoch {
 		return
@@ -172,14 +176,19 @@ func (s *Supervisor) replan(m *Replan) {
 		moved = append(moved, id)
 		s.release(id)
 		s.children[id] = child{life: life, far: !s.here(id), gone: !s.here(id), ended: !s.here(id)}
-		if s.here(id) {
+		if !s.here(id) {
+			continue
+		}
+		s.running++
+		if s.parts(id) {
+			s.children[id].waits, s.children[id].gone = true, true
+		} else {
 			begin = append(begin, id)
 		}
 	}
 	for _, id := range begin {
 		s.spawn(id)
 	}
-	s.running += len(begin)
 	news := &replanned{plan: s.plan}
 	for _, id := range moved {
 		if mutation.Is(mutation.MoveUntold) {
@@ -210,23 +219,6 @@ func (s *Supervisor) own(ids []tuple.TaskID) []Peer {
 	return peers
 }
 
-// release lets go of a task that is another node's now, or nobody's.
-func (s *Supervisor) release(id tuple.TaskID) {
-	c := &s.children[id]
-	if c.far || c.ref == nil {
-		return
-	}
-	if !c.ended {
-		s.running--
-	}
-	if !c.gone {
-		s.forgetAway(id, c.life)
-		s.ctx.Stop(c.ref)
-		c.end()
-		s.ms[id].Abandon()
-	}
-}
-
 // halt has the tasks emit nothing new, or lets them go on.
 func (s *Supervisor) halt(n uint64) {
 	s.halted = n
@@ -243,7 +235,7 @@ func (s *Supervisor) seeRest() {
 	}
 	for id := range s.children {
 		c := &s.children[id]
-		if c.ref != nil && !c.far && !c.gone && !c.ended && s.restedTasks[tuple.TaskID(id)] != c.life {
+		if c.waits || c.ref != nil && !c.far && !c.gone && !c.ended && s.restedTasks[tuple.TaskID(id)] != c.life {
 			s.ctx.After(restLook, lookRest{s.halts})
 			return
 		}
@@ -276,6 +268,8 @@ func (s *Supervisor) share(msg any) bool {
 		s.elsewhere(msg)
 	case Halt:
 		s.halt(msg.N)
+	case lookParting:
+		s.seeParting(msg)
 	case lookRest:
 		if msg.halts == s.halts {
 			s.seeRest()

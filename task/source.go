@@ -16,11 +16,11 @@ import (
 // its result comes as a message.
 
 // calling runs user code and makes an error of its panic. It must not touch c's
-// state; what it reads never changes.
+// state; what it reads never changes, and c's node and plan do.
 func (c *core) calling(during string, f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			p := &PanicError{Component: c.node.Name, Task: c.plan.Tasks[c.id].Index, During: during, Value: r, Stack: debug.Stack()}
+			p := &PanicError{Component: c.component, Task: c.number, During: during, Value: r, Stack: debug.Stack()}
 			if m := tuple.Misused(r); m != nil {
 				p.Value, p.Stack, p.Misuse = m, nil, true
 			}

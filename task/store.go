@@ -190,7 +190,7 @@ func (k *keeper) noBacklog() {
 	}
 	k.backlog = false
 	for id := range k.s.children {
-		if c := &k.s.children[id]; k.s.plan.Node(tuple.TaskID(id)).Queue == nil && !c.far {
+		if c := &k.s.children[id]; k.s.plan.Node(tuple.TaskID(id)).Queue == nil && !c.far && c.ref != nil {
 			k.s.ctx.Send(c.ref, &Letters{Last: true})
 		}
 	}

@@ -52,6 +52,7 @@ type Supervisor struct {
 	stucks    []pendingStuck
 	behind    []string // tasks that were left behind, for people
 	waits     []waiting
+	partings  []parting
 	over      bool // done was called
 
 	taps Taps // that there are at present
@@ -79,7 +80,8 @@ type child struct {
 	why     *failed
 	ended   bool
 	far     bool // it is on another node, and ref is the link to that
-	gone    bool // its actor has ended and there will be no other here
+	gone    bool // its actor has ended, or it has none here
+	waits   bool // for an earlier life that has not ended, with its own; it is gone until then
 	call    *call
 	watch   watch
 	careful time.Duration // tuple by tuple until then
@@ -253,7 +255,7 @@ func (s *Supervisor) drain(deadline time.Duration) {
 	s.keep.noBacklog()
 	s.ctx.After(deadline, drainOver{deadline})
 	for id := range s.children {
-		if c := &s.children[id]; drains(s.plan.Node(tuple.TaskID(id))) && !c.far {
+		if c := &s.children[id]; drains(s.plan.Node(tuple.TaskID(id))) && !c.far && c.ref != nil {
 			s.ctx.Send(c.ref, Drain{})
 		}
 	}
@@ -266,6 +268,10 @@ func drains(n *topology.Node) bool { return n.Reads() || n.Coordinates }
 var ErrKilled = errors.New("killed")
 
 func (s *Supervisor) terminated(msg actor.Terminated) {
+	if i := slices.IndexFunc(s.partings, func(p parting) bool { return p.ref == msg.Ref }); i >= 0 {
+		s.parted(i)
+		return
+	}
 	for id := range s.children {
 		c := &s.children[id]
 		if c.ref != msg.Ref || c.gone || c.far {
@@ -358,14 +364,7 @@ func (s *Supervisor) again(id tuple.TaskID, err error, own bool, until time.Dura
 	}
 	c.life++
 	s.spawn(id)
-	news := &Peers{Peers: []Peer{{Task: id, Life: c.life, Ref: c.ref}}}
-	for other := range s.children {
-		if c := &s.children[other]; tuple.TaskID(other) != id && !c.far && c.ref != nil && !mutation.Is(mutation.SilentSupervisor) {
-			s.ctx.Send(c.ref, news)
-		}
-	}
-	s.ctx.Send(c.ref, &Peers{Peers: s.peers()})
-	s.sayLives(s.own([]tuple.TaskID{id}))
+	s.introduce(id)
 }
 
 // begun reports whether anything has got on in this run, so that all tasks were ready once:

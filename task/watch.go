@@ -251,7 +251,7 @@ func (s *Supervisor) beCareful(id tuple.TaskID) {
 	for i := range n.Parallel {
 		c := &s.children[n.First+tuple.TaskID(i)]
 		c.careful = until
-		if other := n.First + tuple.TaskID(i); other != id && !c.far { // whose next life is told when it is made
+		if other := n.First + tuple.TaskID(i); other != id && !c.far && c.ref != nil { // whose next life is told when it is made
 			s.ctx.Send(c.ref, careful{until})
 		}
 	}
