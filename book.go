@@ -85,11 +85,12 @@ func (b *book) lost(l *node.Loss) {
 	b.troubled(trouble{"died", e.Component}, view.Trouble{Kind: e.Kind, Component: e.Component, Task: e.Task, Text: cutText(l.Why, mostTuple), At: e.Last})
 }
 
-// take takes over another book, which is used no more.
+// take takes over what is in another book. That is left empty, for who still writes into it.
 func (b *book) take(o *book) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	b.errors, b.troubles = o.errors, o.troubles
+	o.errors, o.troubles = view.Errors{}, nil
 }
 
 // allTroubles returns them in order.

@@ -102,7 +102,7 @@ func (o *devOptions) run(c *cobra.Command, topologies []*topology.Topology) (err
 	if err != nil {
 		return &placeError{err}
 	}
-	out := &lines{w: c.ErrOrStderr()}
+	stdout, out := &lines{w: c.OutOrStdout()}, &lines{w: c.ErrOrStderr()} // of all nodes
 	interrupted, stop := interrupts(nil)
 	defer stop()
 	defer func() {
@@ -134,7 +134,7 @@ func (o *devOptions) run(c *cobra.Command, topologies []*topology.Topology) (err
 		} else if o.http != "" {
 			args = append(args, "--http", o.http)
 		}
-		n, err := startChild(self, name, args, &lines{w: c.OutOrStdout()}, out, deaths)
+		n, err := startChild(self, name, args, stdout, out, deaths)
 		if err != nil {
 			return &runError{err}
 		}

@@ -107,8 +107,8 @@ func (p *nodeProgram) lost(l *node.Loss) {
 // errors returns those that a topology has had here, the latest first.
 func (p *nodeProgram) errors(topology string) []view.Error {
 	p.mu.Lock()
+	defer p.mu.Unlock() // until they are read: another part may take the book
 	part := p.last[topology]
-	p.mu.Unlock()
 	if part == nil {
 		return nil
 	}

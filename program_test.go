@@ -23,6 +23,7 @@ import (
 	"github.com/egretstream/egret/task"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/tuple"
+	"github.com/egretstream/egret/view"
 )
 
 // Two runs of a topology may have its dead letters for a moment, and when both have
@@ -161,4 +162,21 @@ func TestFileOnOneNode(t *testing.T) {
 	s.is("submit picky")
 	soon(t, func() bool { return submissionOf(s, "picky").Status == cluster.Failed })
 	require.Regexp(t, "^node b: .*"+missing, submissionOf(s, "picky").Reason)
+}
+
+// A book that was taken over has nothing in common with the one that has taken it.
+func TestBooksShareNothing(t *testing.T) {
+	died := func(b *book, task string) {
+		b.add(view.Error{Component: "in", Task: task, Kind: "died", Text: task, Count: 1})
+		b.troubled(trouble{"died", task}, view.Trouble{Task: task})
+	}
+	var old, next book
+	died(&old, "in/0")
+	next.take(&old)
+	require.Empty(t, old.all())
+	require.Empty(t, old.allTroubles())
+	died(&old, "in/1")
+	require.Len(t, next.all(), 1)
+	require.Len(t, next.allTroubles(), 1)
+	require.Equal(t, "in/0", next.all()[0].Task)
 }

@@ -39,7 +39,7 @@ func (t *Task) Histogram(name, help string, unit metrics.Unit) *metrics.Histogra
 
 func (t *Task) own() *metrics.Own {
 	if t.Own == nil {
-		t.Own = new(metrics.Own)
+		t.Own = &metrics.Own{Names: new(metrics.Names)}
 	}
 	return t.Own
 }

@@ -7,7 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/egretstream/egret"
@@ -82,17 +82,17 @@ func Run(t T, top *topology.Topology, options ...Option) *Result {
 	for _, o := range options {
 		o(s)
 	}
-	var over atomic.Bool
+	out := &output{}
+	defer out.end()
 	rec := newRecorder()
 	ctx := task.WithHook(context.Background(), func(plan *topology.Plan, set *task.Settings) error {
 		return s.change(plan, set, rec)
 	})
-	running, err := egret.Start(ctx, top, s.runConfig(t, &over))
+	running, err := egret.Start(ctx, top, s.runConfig(t, out))
 	if err != nil {
 		t.Fatalf("egrettest: %v", err)
 		return nil
 	}
-	defer over.Store(true)
 	result := &Result{t: t}
 	done := make(chan struct{})
 	go func() { // ends with the run, for which this function waits
@@ -127,7 +127,7 @@ func (s *setup) giveUp(t T, running *egret.Running, done <-chan struct{}, why st
 }
 
 // runConfig is the config with the defaults of tests.
-func (s *setup) runConfig(t T, over *atomic.Bool) egret.Config {
+func (s *setup) runConfig(t T, out *output) egret.Config {
 	c := s.config
 	c.AlwaysEncode, c.ParcelSize = true, 1
 	if c.MaxReplays == 0 {
@@ -142,7 +142,8 @@ func (s *setup) runConfig(t T, over *atomic.Bool) egret.Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 		if o, ok := t.(interface{ Output() io.Writer }); ok {
-			c.Logger = slog.New(slog.NewTextHandler(&output{o.Output(), over}, &slog.HandlerOptions{ReplaceAttr: untimed}))
+			out.w = o.Output()
+			c.Logger = slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{ReplaceAttr: untimed}))
 		}
 	}
 	if len(s.params) > 0 {
@@ -168,15 +169,25 @@ func untimed(groups []string, a slog.Attr) slog.Attr {
 // An output is a test's, which must not be written to when the test is over: code
 // that does not return may log later.
 type output struct {
-	w    io.Writer
-	over *atomic.Bool
+	w io.Writer
+
+	mu   sync.Mutex // also while w is written to, so that the end comes after that
+	over bool
 }
 
 func (o *output) Write(b []byte) (int, error) {
-	if o.over.Load() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over {
 		return len(b), nil
 	}
 	return o.w.Write(b)
+}
+
+func (o *output) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.over = true
 }
 
 // change puts inputs and bolts into the plan and the recorder into the settings.

@@ -149,7 +149,7 @@ type Metric struct {
 // Own is what one task counts for itself. The task alone adds to it, and its lives
 // share it; All may be called by anybody. The zero value is ready.
 type Own struct {
-	Names *Names // of the run; nil: those of this task alone
+	Names *Names // of the run, set before there is a metric; nil: they are compared with nobody's
 	all   atomic.Pointer[[]*Metric]
 }
 
@@ -206,11 +206,10 @@ func (o *Own) get(d Definition) (*Metric, error) {
 	if len(all) >= mostOwn {
 		return nil, errors.New("a task may have 256 metrics of its own: is a name made of data?")
 	}
-	if o.Names == nil {
-		o.Names = new(Names)
-	}
-	if err := o.Names.claim(d); err != nil {
-		return nil, err
+	if o.Names != nil {
+		if err := o.Names.claim(d); err != nil {
+			return nil, err
+		}
 	}
 	m := &Metric{Definition: d}
 	if d.Kind == HistogramKind {

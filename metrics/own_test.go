@@ -224,3 +224,23 @@ func BenchmarkHistogramRecord(b *testing.B) {
 		d = d*7%1_000_003 + 1
 	}
 }
+
+// A life that was replaced while it did not come back may make its metrics beside the next one.
+func TestOwnOfTwoLives(t *testing.T) {
+	for range 100 {
+		var o Own
+		var lives sync.WaitGroup
+		begin := make(chan struct{})
+		for range 2 {
+			lives.Go(func() {
+				<-begin
+				if _, err := o.Counter("orders_total", "Orders."); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		close(begin)
+		lives.Wait()
+		require.Len(t, o.All(), 1)
+	}
+}

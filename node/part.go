@@ -30,6 +30,7 @@ type part struct {
 	sup     actor.Ref      // nil: not running
 	plan    *topology.Plan // the same, as it was built
 	metrics []*metrics.Task
+	names   metrics.Names         // of the bolts' own metrics
 	had     map[tuple.TaskID]bool // tasks that are here or were
 
 	own      map[tuple.TaskID]task.Peer // lives of tasks that are here
@@ -153,6 +154,7 @@ func (p *part) replan(a *Agent, sub *cluster.Submission) {
 	for id := len(p.metrics); id < len(plan.Tasks); id++ {
 		n := plan.Node(tuple.TaskID(id))
 		p.metrics = append(p.metrics, metrics.NewTask(plan.TaskName(tuple.TaskID(id)), len(n.Streams), len(n.Inputs)))
+		p.metrics[id].Own.Names = &p.names
 	}
 	share := &task.Share{Run: uint32(p.run), First: sub.First, Over: a.ctx.Self(), MaxParcel: maxParcel}
 	for id, t := range sub.Plan.Tasks {

@@ -86,7 +86,12 @@ func (l *Log) Remove(node cluster.NodeID, done func(error)) {
 			// each, until it is closed as a whole. Others are made again when they are needed.
 			l.mu.Lock()
 			if !l.closed {
-				l.hangUp = time.AfterFunc(lingering, l.transport.CloseStreams)
+				l.stopHangUp() // there may be one of another server
+				l.hangs.Add(1)
+				l.hangUp = time.AfterFunc(lingering, func() {
+					defer l.hangs.Done()
+					l.transport.CloseStreams()
+				})
 			}
 			l.mu.Unlock()
 		}
@@ -94,6 +99,13 @@ func (l *Log) Remove(node cluster.NodeID, done func(error)) {
 			done(err)
 		}
 	})
+}
+
+// stopHangUp stops the timer, unless it has begun to hang up. Caller must hold mu.
+func (l *Log) stopHangUp() {
+	if l.hangUp != nil && l.hangUp.Stop() {
+		l.hangs.Done()
+	}
 }
 
 // lingering is how long raft may still use a connection to a server that was removed.

@@ -129,6 +129,7 @@ type Log struct {
 
 	asked sync.WaitGroup // goroutines that wait for raft
 	loops sync.WaitGroup // watch and propose
+	hangs sync.WaitGroup // hangUp, until it is stopped or has come back; added to under mu, before closed
 }
 
 // Open opens the log of a node. If the node founds a cluster, its log begins with it as
@@ -296,9 +297,7 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.closed = true
-	if l.hangUp != nil {
-		l.hangUp.Stop()
-	}
+	l.stopHangUp()
 	close(l.entries)
 	l.mu.Unlock()
 
@@ -325,6 +324,7 @@ func (l *Log) Close() error {
 	l.raft.DeregisterObserver(l.observer)
 	close(l.changed)
 	l.loops.Wait()
+	l.hangs.Wait()
 	l.transport.CloseStreams()
 	l.stream.served.Wait()
 	if l.store != nil {

@@ -337,3 +337,25 @@ func TestServers(t *testing.T) {
 		}
 	})
 }
+
+// The connections to servers that were removed one after the other are closed once, and not
+// by a log that is closed.
+func TestHangUpOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		all := n.cluster(t, 3)
+		log := all[0].log
+		timer := func() *time.Timer {
+			log.mu.Lock()
+			defer log.mu.Unlock()
+			return log.hangUp
+		}
+		require.NoError(t, all[0].do(func(done func(error)) { log.Remove(all[1].node(), done) }))
+		first := timer()
+		require.NoError(t, all[0].do(func(done func(error)) { log.Remove(all[2].node(), done) }))
+		require.False(t, first.Stop(), "the second goes for both")
+		for _, d := range all {
+			d.stop()
+		}
+		require.False(t, timer().Stop())
+	})
+}

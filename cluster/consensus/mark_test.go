@@ -2,9 +2,11 @@ package consensus
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -178,4 +180,31 @@ func FuzzMeta(f *testing.F) {
 			require.GreaterOrEqual(t, m.pageSize, uint32(smallestPage))
 		}
 	})
+}
+
+// No transaction begins before the one before it is marked, whoever makes them.
+func TestMarkedInOrder(t *testing.T) {
+	dir := t.TempDir()
+	s, err := openStore(dir, false, 0, quiet)
+	require.NoError(t, err)
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			for range 20 {
+				err := s.update(func(tx *bbolt.Tx) error {
+					marked, whole, err := readMark(dir)
+					if err == nil && (!whole || marked != uint64(tx.ID()-1)) {
+						err = fmt.Errorf("transaction %d begins, and %d is marked", tx.ID(), marked)
+					}
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	both.Wait()
+	require.NoError(t, s.close())
 }

@@ -39,6 +39,8 @@ type store struct {
 	logger *slog.Logger
 	closed chan struct{}
 
+	updating sync.Mutex // from the beginning of a transaction until it is marked
+
 	mu      sync.Mutex
 	failing bool // it was said that nothing can be written
 }
@@ -162,8 +164,11 @@ func verify(name string) (first, last uint64, err error) {
 	return first, last, err
 }
 
-// update changes the file by one transaction, which is marked before anybody hears of it.
+// update changes the file by one transaction, which is marked before anybody hears of it, and
+// before the next one begins: raft stores entries and deletes them in two goroutines.
 func (s *store) update(f func(*bbolt.Tx) error) error {
+	s.updating.Lock()
+	defer s.updating.Unlock()
 	var transaction int
 	err := s.db.Update(func(tx *bbolt.Tx) error {
 		transaction = tx.ID()

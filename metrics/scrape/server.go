@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,6 +31,10 @@ type Server struct {
 	URL    string
 	server http.Server
 	ended  chan error // gets what Serve returned
+
+	mu      sync.Mutex
+	closed  bool
+	answers sync.WaitGroup // under way; added to under mu, before closed
 }
 
 // Listen starts a server at an address: "127.0.0.1:9090", ":9090" or "9090", and with
@@ -55,15 +60,33 @@ func Listen(address string, from prometheus.Gatherer, log *slog.Logger) (*Server
 	})
 	s := &Server{URL: "http://" + l.Addr().String() + "/metrics", ended: make(chan error, 1)}
 	s.server = http.Server{
-		Handler: mux, ReadTimeout: scrapeTime, WriteTimeout: scrapeTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: s.counted(mux), ReadTimeout: scrapeTime, WriteTimeout: scrapeTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	go func() { s.ended <- s.server.Serve(l) }() // Close waits for it
 	return s, nil
 }
 
-// Close ends the server when the scrapes under way are done, or have been for a
-// second: a client that does not finish its request holds nobody up.
+// counted has Close wait for the answers of h.
+func (s *Server) counted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		closed := s.closed
+		if !closed {
+			s.answers.Add(1)
+		}
+		s.mu.Unlock()
+		if closed {
+			return
+		}
+		defer s.answers.Done()
+		h.ServeHTTP(w, r)
+	})
+}
+
+// Close ends the server when the scrapes under way are done. After a second their
+// connections are cut off: a client that does not finish its request, or does not read,
+// holds nobody up.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
@@ -71,6 +94,10 @@ func (s *Server) Close() error {
 	if err != nil {
 		s.server.Close()
 	}
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.answers.Wait()
 	if e := <-s.ended; !errors.Is(e, http.ErrServerClosed) {
 		err = errors.Join(err, e)
 	}

@@ -157,3 +157,30 @@ func TestCloseWaitsForNoSlowClient(t *testing.T) {
 	require.Error(t, err, "the connection is closed")
 	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 }
+
+// A scrape whose client was cut off has ended when the server has.
+func TestCloseWaitsForAScrapeCutOff(t *testing.T) {
+	r := prometheus.NewRegistry()
+	began, cut, ended := make(chan struct{}), make(chan struct{}), false
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "slow", Help: "Slow."}, func() float64 {
+		close(began)
+		<-cut
+		time.Sleep(50 * time.Millisecond) // a server that does not wait is closed by then
+		ended = true
+		return 1
+	}))
+	s, err := Listen("127.0.0.1:0", r, quiet)
+	require.NoError(t, err)
+	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(s.URL, "http://"), "/metrics"))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"))
+	require.NoError(t, err)
+	<-began
+	go func() {
+		_, _ = conn.Read(make([]byte, 1))
+		close(cut)
+	}()
+	require.ErrorIs(t, s.Close(), context.DeadlineExceeded)
+	require.True(t, ended)
+}

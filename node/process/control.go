@@ -34,12 +34,12 @@ type control struct {
 
 	mu      sync.Mutex
 	closed  bool
-	answers sync.WaitGroup // of what was given to Handle; added to under mu, before closed
+	answers sync.WaitGroup // under way; added to under mu, before closed
 }
 
 func serve(p *Process) *control {
 	c := &control{p: p, mux: http.NewServeMux(), ended: make(chan struct{})}
-	c.mux.HandleFunc("POST "+Path, c.request)
+	c.handle("POST "+Path, http.HandlerFunc(c.request))
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
 	c.server = &http.Server{
@@ -72,8 +72,10 @@ func (c *control) request(w http.ResponseWriter, r *http.Request) {
 // Handle has requests whose paths match a pattern answered by h, on the control service:
 // who asks has the secret of the cluster, if it has one. When the node ends, the contexts
 // of requests end, and Close waits for h.
-func (p *Process) Handle(pattern string, h http.Handler) {
-	c := p.control
+func (p *Process) Handle(pattern string, h http.Handler) { p.control.handle(pattern, h) }
+
+// handle has close wait for h.
+func (c *control) handle(pattern string, h http.Handler) {
 	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
 		closed := c.closed

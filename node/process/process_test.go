@@ -180,3 +180,21 @@ func TestBadRequests(t *testing.T) {
 	<-a.Died()
 	require.ErrorContains(t, a.Err(), "agent got a string")
 }
+
+// A name of a bolt's own metric means the same in all tasks of a run that a node has.
+func TestTasksShareNames(t *testing.T) {
+	var c tally
+	a := start(t, Config{Data: t.TempDir(), Program: program(c.topology(0))})
+	until(t, a, "it leads", func(v *node.View) bool { return v.Leader != 0 && len(v.Nodes) == 1 })
+	require.Nil(t, a.Ask(t.Context(), &node.Request{Op: node.OpSubmit, Topology: "numbers", Spec: &cluster.Spec{Topology: "numbers"}}).Error)
+	until(t, a, "it does something", func(*node.View) bool { return c.n.Load() > 0 })
+	parts, err := a.Parts(t.Context())
+	require.NoError(t, err)
+	require.Len(t, parts, 1)
+	require.Len(t, parts[0].Tasks, 6)
+	names := parts[0].Tasks[0].Metrics.Own.Names
+	require.NotNil(t, names)
+	for _, x := range parts[0].Tasks {
+		require.Same(t, names, x.Metrics.Own.Names)
+	}
+}

@@ -163,7 +163,7 @@ func startCounts(t *testing.T, nodes, voters, rate int, lasts time.Duration, mor
 		c.store.Close()
 		cancel()
 		if t.Failed() {
-			t.Log(c.said.String())
+			t.Log(c.heard())
 		}
 	})
 	c.launch(t, ctx, nodes, voters)

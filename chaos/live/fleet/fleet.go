@@ -43,9 +43,9 @@ type fleet struct {
 	command func() *exec.Cmd
 	ships   []*ship
 	client  *http.Client
-	said    bytes.Buffer // standard error of all
 
 	mu        sync.Mutex
+	said      bytes.Buffer  // standard error of all
 	processes map[int]*ship // by pid, also those that have ended
 	asked     int           // who was last asked
 }
@@ -133,6 +133,13 @@ func (s *saying) Write(b []byte) (int, error) {
 		fmt.Fprintf(&s.f.said, "%s: %s", s.name, b)
 	}
 	return len(b), nil
+}
+
+// heard returns what all processes have said on standard error.
+func (f *fleet) heard() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.said.String()
 }
 
 // kill is kill -9.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -172,4 +173,28 @@ func TestTeller(t *testing.T) {
 	require.ErrorIs(t, <-done, context.Canceled)
 	conn.Close()
 	l.Close()
+}
+
+// Nodes may still tell numbers, and say something, while it is reported.
+func TestReportBesideNodes(t *testing.T) {
+	const messages = 5000
+	rec, err := StartRecorder("127.0.0.1:0", messages, 2)
+	require.NoError(t, err)
+	defer rec.Close()
+	r := &run{recorder: rec, fleet: newFleet(nil), parts: []*Part{{mark: rec.mark()}}}
+	var nodes sync.WaitGroup
+	nodes.Go(func() {
+		said := &saying{r.fleet, "node/1"}
+		for n := range int64(messages) {
+			_ = rec.executed(numbersOf(time.Now(), n))
+			_, _ = said.Write([]byte("number\n"))
+		}
+	})
+	for n := int64(0); n < messages; n, _ = rec.done() {
+		r.report("")
+		r.fleet.heard()
+	}
+	nodes.Wait()
+	require.Zero(t, r.report("").Lost)
+	require.Equal(t, messages, strings.Count(r.fleet.heard(), "node/1: number\n"))
 }

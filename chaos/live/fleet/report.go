@@ -152,7 +152,7 @@ func (r *run) report(open string) *Report {
 
 func (r *run) reportPart(p *Part, end time.Duration) {
 	r.recorder.mu.Lock()
-	m := *p.mark
+	m, last := *p.mark, r.recorder.last
 	r.recorder.mu.Unlock()
 	p.Late, p.Again, p.Gap = m.late, m.again, m.longest.to-m.longest.from
 	recovered := max(m.last, m.overdue, m.at)
@@ -161,7 +161,7 @@ func (r *run) reportPart(p *Part, end time.Duration) {
 	// Nothing may have been under way, or it came first; and a deed may take longer.
 	from := max(recovered, m.longest.to, m.at+p.Took)
 	p.After = -1
-	end = min(end, r.recorder.last)
+	end = min(end, last)
 	p.Held = m.overdue > end-leastRated && end-m.at > recoverWithin
 	if to := min(from+5*time.Second, end); to-from >= leastRated {
 		p.After = r.recorder.rate(from, to)

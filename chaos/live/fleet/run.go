@@ -102,10 +102,10 @@ func Run(ctx context.Context, o Options) (rep *Report, err error) {
 	}
 	defer r.recorder.Close()
 	if err := r.launch(ctx); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, r.fleet.said.String())
+		return nil, fmt.Errorf("%w\n%s", err, r.fleet.heard())
 	}
 	if err := r.submit(ctx, messages); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, r.fleet.said.String())
+		return nil, fmt.Errorf("%w\n%s", err, r.fleet.heard())
 	}
 	ended := r.carryOut(ctx, messages)
 	return r.report(ended), nil

@@ -86,7 +86,7 @@ func TestWordsInPostgres(t *testing.T) {
 		f.close()
 		cancel()
 		if t.Failed() {
-			t.Log(f.said.String())
+			t.Log(f.heard())
 		}
 	})
 	f.launch(t, ctx, 3, 3)
