@@ -278,7 +278,9 @@ func TestClusterOfTwo(t *testing.T) {
 	tops := []*topology.Topology{endless()}
 	dir := t.TempDir()
 	a := startNode(t, tops, "--data", t.TempDir(), "--name", "a")
-	b := startNode(t, tops, "--data", dir, "--name", "b", "--join", a.addr)
+	at, err := wire.Spare()
+	require.NoError(t, err)
+	b := startNode(t, tops, "--listen", at, "--data", dir, "--name", "b", "--join", a.addr)
 	require.Contains(t, b.screen.String(), ": joined "+a.addr+"\n")
 	s := &shell{t, tops, a.addr}
 	alive := func(n int) func() bool {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/egretstream/egret/amount"
+	"github.com/egretstream/egret/broker/wire"
 	"github.com/egretstream/egret/topology"
 	"github.com/egretstream/egret/web"
 )
@@ -251,10 +252,12 @@ func freePorts(n int) (addrs []string, err error) {
 	for i := range n {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", defaultPort+i))
 		if err != nil {
-			l, err = net.Listen("tcp", "127.0.0.1:0")
-		}
-		if err != nil {
-			return nil, err
+			addr, err := wire.Spare()
+			if err != nil {
+				return nil, err
+			}
+			addrs = append(addrs, addr)
+			continue
 		}
 		defer l.Close()
 		addrs = append(addrs, l.Addr().String())

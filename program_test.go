@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/broker/wire"
 	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/node"
 	"github.com/egretstream/egret/node/process"
@@ -98,7 +99,9 @@ func TestStatusWatch(t *testing.T) {
 		require.NoError(t, err)
 		return p
 	}
-	p := begin("127.0.0.1:0")
+	addr, err := wire.Spare()
+	require.NoError(t, err)
+	p := begin(addr)
 	out, code := newScreen(), make(chan int, 1)
 	go func() { // ends with the command, whose code is waited for
 		code <- execute(tops, []string{"status", "--watch", "--node", p.Addr()}, strings.NewReader(""), out, io.Discard)
@@ -107,7 +110,7 @@ func TestStatusWatch(t *testing.T) {
 	require.NoError(t, p.Close())
 	out.waitFor("nobody listens there")
 	before := strings.Count(out.String(), "no topologies")
-	p = begin(p.Addr())
+	p = begin(addr)
 	soon(t, func() bool { return strings.Count(out.String(), "no topologies") > before })
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
 	require.Equal(t, ExitDone, <-code)

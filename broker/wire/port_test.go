@@ -349,12 +349,29 @@ func TestListenRefuses(t *testing.T) {
 // When another program has the port for UDP, another port is looked for, unless one was
 // asked for.
 func TestPortOfBoth(t *testing.T) {
-	udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	addr, err := Spare()
+	require.NoError(t, err)
+	udp, err := net.ListenPacket("udp4", addr)
 	require.NoError(t, err)
 	defer udp.Close()
-	_, err = Listen(Config{Addr: udp.LocalAddr().String(), Node: 1})
+	_, err = Listen(Config{Addr: addr, Node: 1})
 	require.ErrorContains(t, err, "address already in use")
-	l, err := net.Listen("tcp", udp.LocalAddr().String())
+	l, err := net.Listen("tcp", addr)
 	require.NoError(t, err, "the TCP socket was given back")
 	l.Close()
+}
+
+// Two spare addresses are not the same, and can be had.
+func TestSpare(t *testing.T) {
+	one, err := Spare()
+	require.NoError(t, err)
+	two, err := Spare()
+	require.NoError(t, err)
+	require.NotEqual(t, one, two)
+	for _, addr := range []string{one, two} {
+		p, err := Listen(Config{Addr: addr, Node: 1})
+		require.NoError(t, err)
+		require.Equal(t, addr, p.Addr())
+		require.NoError(t, p.Close())
+	}
 }

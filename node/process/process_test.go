@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/broker/wire"
 	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/node"
 	"github.com/egretstream/egret/spout"
@@ -141,17 +142,22 @@ func TestAllStartAgain(t *testing.T) {
 		require.NoError(t, err)
 		return p
 	}
-	a := begin(0, "127.0.0.1:0")
-	b := begin(1, "127.0.0.1:0", a.Addr())
-	d := begin(2, "127.0.0.1:0", a.Addr())
+	var addrs []string
+	for range dirs {
+		addr, err := wire.Spare()
+		require.NoError(t, err)
+		addrs = append(addrs, addr)
+	}
+	a := begin(0, addrs[0])
+	b := begin(1, addrs[1], a.Addr())
+	d := begin(2, addrs[2], a.Addr())
 	id := a.Cluster()
 	until(t, d, "all are there", func(v *node.View) bool { return len(v.Members) == 3 && v.Leader != 0 })
 	until(t, b, "all are there", func(v *node.View) bool { return len(v.Members) == 3 && v.Leader != 0 })
-	addrs := []string{b.Addr(), d.Addr()}
 	for _, p := range []*Process{d, b, a} {
 		require.NoError(t, p.Close())
 	}
-	b, d = begin(1, addrs[0], a.Addr()), begin(2, addrs[1], a.Addr())
+	b, d = begin(1, addrs[1], a.Addr()), begin(2, addrs[2], a.Addr())
 	defer func() {
 		require.NoError(t, b.Close())
 		require.NoError(t, d.Close())

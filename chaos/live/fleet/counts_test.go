@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/egretstream/egret/bolt"
+	"github.com/egretstream/egret/broker/wire"
 	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/node"
 	"github.com/egretstream/egret/topology"
@@ -138,7 +139,7 @@ func (f *fleet) launch(t *testing.T, ctx context.Context, nodes, voters int) {
 	dir := t.TempDir()
 	o := &Options{Pace: cluster.Quick, Logs: os.Getenv("LOGS")}
 	for range nodes {
-		addr, err := free()
+		addr, err := wire.Spare()
 		require.NoError(t, err)
 		f.add(filepath.Join(dir, "data"), o, addr, "")
 	}

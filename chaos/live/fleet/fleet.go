@@ -57,15 +57,6 @@ func newFleet(command func() *exec.Cmd) *fleet {
 	}}}
 }
 
-// free returns an address of loopback that nobody listens at.
-func free() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
-
 // add makes a node that is not started yet.
 func (f *fleet) add(dir string, o *Options, addr, space string) {
 	name := "node/" + strconv.Itoa(len(f.ships)+1)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/egretstream/egret/broker/wire"
 	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/node"
 	"github.com/egretstream/egret/topology"
@@ -125,7 +126,7 @@ func (r *run) launch(ctx context.Context) error {
 			addr, space = r.net.addr(i+1, 7100), r.net.space(i+1)
 		} else {
 			var err error
-			if addr, err = free(); err != nil {
+			if addr, err = wire.Spare(); err != nil {
 				return err
 			}
 		}
