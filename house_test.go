@@ -78,12 +78,13 @@ var house = map[string]room{
 	"spout/from":     {hosts, true, "amount tuple spout"},
 	"bolt/to":        {hosts, true, "tuple bolt"},
 	"broker/wire":    {hosts, false, "cluster"},
-	"metrics/scrape": {hosts, false, "tuple metrics topology"},
-	"web":            {hosts, false, "view metrics/scrape web/page"},
+	"metrics/scrape": {hosts, false, "tuple metrics topology web/underway"},
+	"web":            {hosts, false, "view metrics/scrape web/page web/underway"},
 	"web/page":       {hosts, false, ""},
+	"web/underway":   {hosts, false, ""}, // what all three HTTP servers wait for when they close
 	"state/file":     {hosts, false, ""},
 	"state/disk":     {hosts, false, "batch tuple task state/file"},
-	"node/process":   {hosts, false, "actor actor/host broker broker/wire cluster cluster/consensus cluster/gossip node state/file"},
+	"node/process":   {hosts, false, "actor actor/host broker broker/wire cluster cluster/consensus cluster/gossip node state/file web/underway"},
 	"chaos/sim":      {hosts, true, "mutation chaos amount tuple metrics actor spout bolt state topology acker batch broker cluster task node"},
 
 	// Places for states, and the tests that they all pass.

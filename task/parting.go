@@ -69,16 +69,19 @@ func (s *Supervisor) seeParting(m lookParting) {
 		return
 	}
 	p := s.partings[i]
-	if now, _ := p.call.Look(); now == 0 || !now.Same(m.call) || callKind(now.Kind()) == inLook {
-		s.lookAtParting(p.ref, p.call)
-	} else if _, still := p.call.Take(now); !still {
-		s.lookAtParting(p.ref, p.call)
-	} else {
-		name := s.ms[p.task].Name
-		s.set.Event(&Notice{Task: name, Text: fmt.Sprintf("task %s was let go of and has not come back from %v for %v: it is not waited for", name, callKind(now.Kind()), rounded(s.set.StuckAfter))})
-		s.ctx.Abandon(p.ref)
-		s.parted(i)
+	now, _ := p.call.Look()
+	hangs := now != 0 && now.Same(m.call) && callKind(now.Kind()) != inLook
+	if hangs {
+		_, hangs = p.call.Take(now)
 	}
+	if !hangs {
+		s.lookAtParting(p.ref, p.call)
+		return
+	}
+	name := s.ms[p.task].Name
+	s.set.Event(&Notice{Task: name, Text: fmt.Sprintf("task %s was let go of and has not come back from %v for %v: it is not waited for", name, callKind(now.Kind()), rounded(s.set.StuckAfter))})
+	s.ctx.Abandon(p.ref)
+	s.parted(i)
 }
 
 // parted takes in that a parting life counts no more.

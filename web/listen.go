@@ -12,8 +12,9 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/egretstream/egret/web/underway"
 )
 
 const (
@@ -35,9 +36,7 @@ type Listener struct {
 	cancel context.CancelFunc
 	ended  chan error // gets what Serve returned
 
-	mu      sync.Mutex
-	closed  bool
-	answers sync.WaitGroup // under way; added to under mu, before closed
+	answers underway.Answers
 }
 
 // Listen listens at an address, where nobody gets an answer before Serve. Close must be
@@ -152,32 +151,18 @@ func (l *Listener) Serve(h http.Handler) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	l.server = &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !l.enter() {
-				return
-			}
-			defer l.answers.Done()
+		Handler: l.answers.Counted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.ContentLength != 0 { // also if nobody reads it: the server does then, for the next request
 				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 			}
 			guard.ServeHTTP(w, r)
-		}),
+		})),
 		ReadHeaderTimeout: headTime, WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: 64 << 10,
 		ErrorLog:    slog.NewLogLogger(l.door.Log.Handler(), slog.LevelDebug), // what strangers do wrong
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: withConn, ConnState: l.crowd.state,
 	}
 	go func() { l.ended <- l.server.Serve(l.inner) }() // Close waits for it
-}
-
-// enter reports whether an answer may begin.
-func (l *Listener) enter() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.closed {
-		l.answers.Add(1)
-	}
-	return !l.closed
 }
 
 // Close lets nobody in any more and waits until the answers under way are done. After a
@@ -193,10 +178,7 @@ func (l *Listener) Close() error {
 		l.server.Close()
 	}
 	l.cancel()
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	l.answers.Wait()
+	l.answers.Close()
 	if err := <-l.ended; !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

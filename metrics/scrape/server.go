@@ -9,11 +9,12 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/egretstream/egret/web/underway"
 )
 
 const (
@@ -32,9 +33,7 @@ type Server struct {
 	server http.Server
 	ended  chan error // gets what Serve returned
 
-	mu      sync.Mutex
-	closed  bool
-	answers sync.WaitGroup // under way; added to under mu, before closed
+	answers underway.Answers
 }
 
 // Listen starts a server at an address: "127.0.0.1:9090", ":9090" or "9090", and with
@@ -60,28 +59,11 @@ func Listen(address string, from prometheus.Gatherer, log *slog.Logger) (*Server
 	})
 	s := &Server{URL: "http://" + l.Addr().String() + "/metrics", ended: make(chan error, 1)}
 	s.server = http.Server{
-		Handler: s.counted(mux), ReadTimeout: scrapeTime, WriteTimeout: scrapeTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: s.answers.Counted(mux), ReadTimeout: scrapeTime, WriteTimeout: scrapeTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	go func() { s.ended <- s.server.Serve(l) }() // Close waits for it
 	return s, nil
-}
-
-// counted has Close wait for the answers of h.
-func (s *Server) counted(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		closed := s.closed
-		if !closed {
-			s.answers.Add(1)
-		}
-		s.mu.Unlock()
-		if closed {
-			return
-		}
-		defer s.answers.Done()
-		h.ServeHTTP(w, r)
-	})
 }
 
 // Close ends the server when the scrapes under way are done. After a second their
@@ -94,10 +76,7 @@ func (s *Server) Close() error {
 	if err != nil {
 		s.server.Close()
 	}
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	s.answers.Wait()
+	s.answers.Close()
 	if e := <-s.ended; !errors.Is(e, http.ErrServerClosed) {
 		err = errors.Join(err, e)
 	}

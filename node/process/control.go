@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/egretstream/egret/broker/wire"
 	"github.com/egretstream/egret/cluster"
 	"github.com/egretstream/egret/node"
+	"github.com/egretstream/egret/web/underway"
 )
 
 // Path is where a node takes requests, by HTTP on its control service.
@@ -32,18 +32,16 @@ type control struct {
 	cancel context.CancelFunc // of all requests
 	ended  chan struct{}
 
-	mu      sync.Mutex
-	closed  bool
-	answers sync.WaitGroup // under way; added to under mu, before closed
+	answers underway.Answers
 }
 
 func serve(p *Process) *control {
 	c := &control{p: p, mux: http.NewServeMux(), ended: make(chan struct{})}
-	c.handle("POST "+Path, http.HandlerFunc(c.request))
+	c.mux.HandleFunc("POST "+Path, c.request)
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
 	c.server = &http.Server{
-		Handler: c.mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
+		Handler: c.answers.Counted(c.mux), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	go func() { // ends with close, which waits
@@ -72,24 +70,7 @@ func (c *control) request(w http.ResponseWriter, r *http.Request) {
 // Handle has requests whose paths match a pattern answered by h, on the control service:
 // who asks has the secret of the cluster, if it has one. When the node ends, the contexts
 // of requests end, and Close waits for h.
-func (p *Process) Handle(pattern string, h http.Handler) { p.control.handle(pattern, h) }
-
-// handle has close wait for h.
-func (c *control) handle(pattern string, h http.Handler) {
-	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		c.mu.Lock()
-		closed := c.closed
-		if !closed {
-			c.answers.Add(1)
-		}
-		c.mu.Unlock()
-		if closed {
-			return
-		}
-		defer c.answers.Done()
-		h.ServeHTTP(w, r)
-	})
-}
+func (p *Process) Handle(pattern string, h http.Handler) { p.control.mux.Handle(pattern, h) }
 
 // DialControl connects to the control service of the node at addr.
 func (p *Process) DialControl(ctx context.Context, addr string) (net.Conn, error) {
@@ -194,10 +175,7 @@ func (c *control) close() error {
 		err = c.server.Close() // somebody waits for an answer that may take long
 	}
 	c.cancel()
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.answers.Wait()
+	c.answers.Close()
 	<-c.ended
 	return err
 }
